@@ -375,7 +375,7 @@ fn epsilon_text(report: &epsilon::EpsilonReport) -> String {
             report.seed
         ),
         String::new(),
-        "| study | seen by | rho: charged | of the inputs | seen | epsilon at 1e-6: charged | seen | |"
+        "| study | seen by | rho: charged | of the inputs | seen | epsilon at 10⁻⁶: charged | seen | |"
             .to_owned(),
         "|---|---|---|---|---|---|---|---|".to_owned(),
     ];

@@ -8,6 +8,7 @@ mod making;
 mod matching;
 mod period;
 mod program;
+mod units;
 
 use base::Error;
 use clap::{Args, Subcommand};
@@ -92,13 +93,46 @@ pub struct InitCommon {
     pub json: bool,
 }
 
+/// What each party of a study says that treats both alike.
+#[derive(Debug, Args)]
+pub struct EqualInitArgs {
+    /// The data: CSV, Excel or Parquet, a file, a folder or a pattern
+    #[arg(long, value_name = "DATA")]
+    pub data: PathBuf,
+    /// What each kind takes.
+    #[command(flatten)]
+    pub common: InitCommon,
+}
+
+/// What a result shall cost.
+#[derive(Debug, Args)]
+pub struct ProposedPrice {
+    /// Who begins: the zCDP that the public result costs
+    #[arg(long, value_name = "RHO", conflicts_with = "study")]
+    rho: Option<String>,
+}
+
+impl ProposedPrice {
+    /// A tenth of the budget of a new party file, unless told.
+    ///
+    /// # Errors
+    /// When it is no number.
+    pub fn rho(&self) -> Result<&str, Error> {
+        let rho = self.rho.as_deref().unwrap_or("0.1");
+        match rho.parse::<f64>() {
+            Ok(_) => Ok(rho),
+            Err(_) => Err(Error::input(format!("--rho is {rho}; write a decimal number such as 0.1"))),
+        }
+    }
+}
+
 impl InitArgs {
     /// Whether errors are wanted as JSON, too.
     pub fn wants_json(&self) -> bool {
         match &self.what {
             InitKind::Lift(args) => args.common.json,
-            InitKind::Program(args) => args.common.json,
-            InitKind::Match(args) => args.common.json,
+            InitKind::Program(args) => args.own.common.json,
+            InitKind::Match(args) => args.own.common.json,
         }
     }
 }

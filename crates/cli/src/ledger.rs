@@ -6,7 +6,7 @@ pub use args::LedgerArgs;
 
 use args::LedgerAction;
 use base::Error;
-use page::numbers::counted;
+use page::numbers::{counted, power};
 use privacy::ledger::{
     AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, Statement, check_signatures,
     quoted,
@@ -370,8 +370,8 @@ fn line(entry: &EntryRow, known: &Known) -> String {
         (Some(why), true, _) => format!("   broke off, allowed since: {why}"),
         _ if entry.given_back => "   (given back: the release was never opened)".to_owned(),
         (None, _, false) => "   (own view: counted in the peer's ledger)".to_owned(),
-        _ if entry.is_recovered() => format!("   (releases and sizes; delta {})", entry.delta),
-        _ if entry.delta != "0" => format!("   (sizes of a match; delta {})", entry.delta),
+        _ if entry.is_recovered() => format!("   (releases and sizes; delta {})", power(&entry.delta)),
+        _ if entry.delta != "0" => format!("   (sizes of a match; delta {})", power(&entry.delta)),
         _ => String::new(),
     };
     let EntryRow { lineage, rho, viewer_key, .. } = entry;

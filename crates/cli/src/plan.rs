@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use study::party::PartySettings;
 use study::prices::{BytePath, PriceList};
 use study::transport::ServerTransport;
-use study::{EventValue, Question, Study, StudyFile};
+use study::{EventValue, PartyRole, Question, Study, StudyFile};
 use terminal::output;
 
 /// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect
@@ -160,13 +160,22 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<String> {
         (Question::Lift(_), Some(mean)) => {
             lines.push(format!("effect     that is for a mean outcome of the control arm of {mean}"));
         }
-        (Question::Lift(_), None) => lines.push(format!(
-            "effect     none is stated: nobody knows the control arm's mean outcome, {} per person: --mean X",
-            unit(study)
-        )),
+        (Question::Lift(_), None) => lines.push(no_effect(study)),
         _ => {}
     }
     lines
+}
+
+/// Why no effect is stated of a study whose outcomes are amounts, and what to type.
+fn no_effect(study: &Study) -> String {
+    let advertisers = study.parties.iter().filter(|party| party.role == PartyRole::Advertiser);
+    let names: Vec<&str> = advertisers.map(|party| party.name.as_str()).collect();
+    format!(
+        "effect     none is stated: it hangs on the mean outcome of the control arm, and only the data of {} \
+         have outcomes: ask there, and say it with --mean (--mean 0.5 is 0.5 {} per person)",
+        names.join(" and "),
+        unit(study)
+    )
 }
 
 /// What outcomes are counted in.

@@ -17,7 +17,7 @@ use study::StudyFile;
 use study::party::{PartySettings, PartySetup};
 use terminal::output;
 use terminal::progress::Working;
-use terminal::values;
+use terminal::{values, width};
 
 /// Tries a study on this machine with the files of all parties, own or made up: what each viewer would see,
 /// beside the exact values, and how far the noise of many releases lies from these.
@@ -115,7 +115,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Error> {
     }
     match args.json {
         true => output::print_json(&simulation),
-        false => output::print(&text::text(&simulation)),
+        false => output::print(&text::text(&simulation, width::columns())),
     }
 }
 

@@ -1,8 +1,6 @@
 //! Rows of Arrow record batches, from Parquet or from a program that hands them over.
 
-use super::Row;
-use super::complaints::Complaints;
-use super::table::{Files, RowSink, TableCell};
+use super::table::{TableCell, TableReading};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -12,46 +10,43 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use base::Error;
-use study::format::InputFormat;
 
-/// Hands the rows of a batch to a sink, of which `before` were read before. Returns how many it has.
+/// Hands the rows of a batch on, of which `before` were read before. Returns how many it has.
 ///
 /// # Errors
 /// When a column is of a type that is not read, or the sink ends it.
 pub(super) fn deliver(
     batch: &RecordBatch,
     before: u64,
-    (wanted, format): (&[String], &InputFormat),
-    files: &Files,
-    sink: &mut dyn RowSink,
-    complaints: &mut Complaints,
+    wanted: &[String],
+    table: &mut TableReading<'_>,
 ) -> Result<u64, Error> {
     let columns = wanted
         .iter()
         .enumerate()
         .map(|(i, name)| {
-            let array = batch.column_by_name(name).ok_or_else(|| {
-                Error::input(format!("{}: column \"{name}\" is missing in a row group", files.name()))
-            })?;
-            column(files.name(), name, array.as_ref(), sink.decimals(i))
+            let array = batch
+                .column_by_name(name)
+                .ok_or_else(|| table.refused(format!("column \"{name}\" is missing in a batch")))?;
+            column(&table.name, name, array.as_ref(), table.sink.decimals(i))
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::with_capacity(columns.len());
     for row in 0..batch.num_rows() {
-        if !sink.takes_more() {
+        if !table.sink.takes_more() {
             break;
         }
-        let place = files.place(before + row as u64 + 1);
+        let line = before + row as u64 + 1;
         cells.clear();
         for (column, name) in columns.iter().zip(wanted) {
             cells.push(column.cell(row).ok_or_else(|| {
                 Error::input(format!(
                     "{}, column \"{name}\": a whole number above 2^63 - 1; use smaller numbers or text",
-                    files.show(place)
+                    table.files.show(table.files.place(line))
                 ))
             })?);
         }
-        sink.row(&mut Row { files, place, complaints, format }, &cells)?;
+        table.take(line, &cells)?;
     }
     Ok(batch.num_rows() as u64)
 }

@@ -1,30 +1,22 @@
 //! CSV: a header line, fields with one character between them, quotes as in RFC 4180, in UTF-8 or as it is
 //! said (a byte order mark is skipped).
 
-use super::Row;
-use super::complaints::Complaints;
 use super::encoding::{Undecodable, decoded};
-use super::table::{Files, RowSink, TableCell, locate};
+use super::table::{TableCell, TableReading};
 use base::{Error, limits};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Cursor, Read};
 use std::rc::Rc;
-use study::format::{InputFormat, SEPARATORS, TextEncoding, separator_name};
+use study::format::{SEPARATORS, TextEncoding, separator_name};
 
-pub(super) fn read(
-    text: Box<dyn Read>,
-    format: &InputFormat,
-    files: &mut Files,
-    sink: &mut dyn RowSink,
-    complaints: &mut Complaints,
-) -> Result<u64, Error> {
-    let name = files.name().to_owned();
-    let decoded = decoded(text, format.encoding).map_err(|e| failed(&name, e.into()))?;
-    let (text, encoding) = decoded.map_err(|wrong| Error::input(format!("{name}: {wrong}")))?;
+pub(super) fn read(text: Box<dyn Read>, table: &mut TableReading<'_>) -> Result<u64, Error> {
+    let name = table.name.clone();
+    let decoded = decoded(text, table.format.encoding).map_err(|e| failed(&name, e.into()))?;
+    let (text, encoding) = decoded.map_err(|wrong| table.refused(wrong))?;
     if let Some(encoding) = encoding {
-        files.found(format!("encoding \"{}\"", encoding.name()));
+        table.files.found(format!("encoding \"{}\"", encoding.name()));
     }
     let lines = Rc::new(RefCell::new(Lines::default()));
     let mut checked = Checked::new(text, Rc::clone(&lines));
@@ -35,22 +27,22 @@ pub(super) fn read(
              first line"
         )));
     }
-    let separator = match format.separator {
+    let separator = match table.format.separator {
         Some(said) => said,
-        None => separator(&name, &head[..ended], format, sink)?,
+        None => separator(&head[..ended], table)?,
     };
     if separator != b',' {
-        files.found(format!("separator {}", separator_name(separator)));
+        table.files.found(format!("separator {}", separator_name(separator)));
     }
-    let text = Cursor::new(head).chain(checked);
+    let text = QuoteCheck::new(Cursor::new(head).chain(checked), Rc::clone(&lines), separator);
     let mut reader =
         csv::ReaderBuilder::new().delimiter(separator).buffer_capacity(1 << 16).from_reader(text);
     let header = reader.headers().map_err(|e| failed(&name, e))?;
     let found: Vec<String> = header.iter().map(|cell| cell.trim().to_owned()).collect();
-    let positions = locate(&name, &found, format, sink)?;
+    let positions = table.locate(&found)?;
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
-    while sink.takes_more() {
+    while table.sink.takes_more() {
         lines.borrow_mut().since_record = 0;
         match reader.read_record(&mut record) {
             Ok(false) => break,
@@ -58,7 +50,7 @@ pub(super) fn read(
                 rows += 1;
                 let line = lines.borrow_mut().of_record(record.position());
                 let cells: Vec<TableCell<'_>> = positions.iter().map(|&i| cell(&record[i])).collect();
-                sink.row(&mut Row { files, place: files.place(line), complaints, format }, &cells)?;
+                table.take(line, &cells)?;
             }
             Err(error) => match error.kind() {
                 csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
@@ -68,8 +60,8 @@ pub(super) fn read(
                         b',' => "comma".to_owned(),
                         other => separator_name(other),
                     };
-                    let here = || files.stands(files.place(line));
-                    complaints.add(here, || {
+                    let here = || table.files.stands(table.files.place(line));
+                    table.complaints.add(here, || {
                         format!(
                             "{name}, line {line}: {len} fields where the header has {expected_len}; is a \
                              quote or a {missing} missing?"
@@ -115,16 +107,16 @@ fn first_record(text: &mut impl Read) -> io::Result<(Vec<u8>, usize)> {
 
 /// The character between the fields of a header: the only one of those there are, or the only one by which
 /// the header has all columns that are wanted.
-fn separator(name: &str, header: &[u8], format: &InputFormat, sink: &dyn RowSink) -> Result<u8, Error> {
+fn separator(header: &[u8], table: &TableReading<'_>) -> Result<u8, Error> {
     let met: Vec<u8> = SEPARATORS.into_iter().filter(|one| fields(header, *one).len() > 1).collect();
     let one = match met[..] {
         [] => Some(b','),
         [one] => Some(one),
         _ => {
-            let wanted = sink.columns();
+            let wanted = table.sink.columns();
             let fits = |one: &u8| {
                 let fields = fields(header, *one);
-                wanted.iter().all(|column| fields.iter().any(|field| field == format.in_file(column)))
+                wanted.iter().all(|column| fields.iter().any(|field| field == table.format.in_file(column)))
             };
             let mut fitting = met.iter().copied().filter(fits);
             fitting.next().filter(|_| fitting.next().is_none())
@@ -132,8 +124,8 @@ fn separator(name: &str, header: &[u8], format: &InputFormat, sink: &dyn RowSink
     };
     one.ok_or_else(|| {
         let names: Vec<String> = met.iter().map(|one| separator_name(*one)).collect();
-        Error::input(format!(
-            "{name}: the header line has {}, and any of them may stand between its fields; say which does: \
+        table.refused(format!(
+            "the header line has {}, and any of them may stand between its fields; say which does: \
              separator = {} under [format] of the party file, or --separator",
             names.join(" and "),
             names[0]
@@ -180,6 +172,7 @@ enum BadBytes {
     LongLine { line: u64 },
     LongRecord { line: u64 },
     Undecodable { line: u64, encoding: TextEncoding },
+    OpenQuote { line: u64 },
 }
 
 impl fmt::Display for BadBytes {
@@ -200,6 +193,14 @@ impl fmt::Display for BadBytes {
                     ", after line {line}: a character that is none in {}; was the file cut short, or is it \
                      in another encoding?",
                     encoding.name()
+                )
+            }
+            Self::OpenQuote { line } => {
+                write!(
+                    f,
+                    ", line {line}: a field begins with a quote and goes on over later lines, and no quote \
+                     before a separator or the end of a line closes it: remove the quote, close it, or write \
+                     quotes within quotes twice"
                 )
             }
             Self::LongLine { line } => {
@@ -285,6 +286,12 @@ impl Lines {
         }
         self.starts.front().map_or_else(|| self.line(), |(_, line)| *line)
     }
+
+    /// The line of a byte of the record that is being read.
+    fn of_byte(&self, offset: u64) -> u64 {
+        let before = self.starts.iter().rev().find(|(start, _)| *start <= offset);
+        before.map_or_else(|| self.line(), |(_, line)| *line)
+    }
 }
 
 /// Passes bytes on after checking that they are UTF-8 and that no line and no quoted row grows without bound.
@@ -357,6 +364,88 @@ impl<R: Read> Read for Checked<R> {
         }
         self.check(&into[..n], into.len()).map_err(io::Error::other)?;
         Ok(n)
+    }
+}
+
+/// Passes bytes on, and refuses a quote that is not closed as RFC 4180 has it where rows would be lost by
+/// that: all up to the next quote, or to the end of the file, would be the text of one field.
+struct QuoteCheck<R> {
+    inner: R,
+    lines: Rc<RefCell<Lines>>,
+    separator: u8,
+    /// Bytes passed on, and the last of them.
+    offset: u64,
+    last: u8,
+    open: Option<QuotedField>,
+}
+
+/// A field that began with a quote.
+#[derive(Clone, Copy)]
+struct QuotedField {
+    /// Where.
+    offset: u64,
+    /// Whether a line ended in it.
+    crossed: bool,
+    /// Whether its last byte is a quote, which ends it or is the first of two.
+    quote: bool,
+}
+
+impl<R: Read> QuoteCheck<R> {
+    fn new(inner: R, lines: Rc<RefCell<Lines>>, separator: u8) -> Self {
+        Self { inner, lines, separator, offset: 0, last: b'\n', open: None }
+    }
+
+    fn ends_field(&self, byte: u8) -> bool {
+        byte == self.separator || matches!(byte, b'\n' | b'\r')
+    }
+
+    fn wrong(&self, field: QuotedField) -> BadBytes {
+        BadBytes::OpenQuote { line: self.lines.borrow().of_byte(field.offset) }
+    }
+
+    fn check(&mut self, bytes: &[u8]) -> Result<(), BadBytes> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let next = memchr::memchr(b'"', &bytes[at..]).map_or(bytes.len(), |next| at + next);
+            at = match self.open {
+                None if next == bytes.len() => next,
+                None => {
+                    let before = if next == 0 { self.last } else { bytes[next - 1] };
+                    let offset = self.offset + next as u64;
+                    // Elsewhere it is a character like others.
+                    let begins = self.ends_field(before);
+                    self.open = begins.then_some(QuotedField { offset, crossed: false, quote: false });
+                    next + 1
+                }
+                Some(field) if !field.quote => {
+                    let crossed = field.crossed || memchr::memchr2(b'\n', b'\r', &bytes[at..next]).is_some();
+                    self.open = Some(QuotedField { crossed, quote: next < bytes.len(), ..field });
+                    next + 1
+                }
+                Some(field) if bytes[at] == b'"' => {
+                    self.open = Some(QuotedField { quote: false, ..field });
+                    at + 1
+                }
+                Some(field) if field.crossed && !self.ends_field(bytes[at]) => return Err(self.wrong(field)),
+                Some(_) => {
+                    self.open = None;
+                    at
+                }
+            };
+        }
+        self.offset += bytes.len() as u64;
+        self.last = bytes.last().copied().unwrap_or(self.last);
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for QuoteCheck<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(into)?;
+        match self.open.filter(|field| count == 0 && field.crossed && !field.quote) {
+            Some(field) if !into.is_empty() => Err(io::Error::other(self.wrong(field))),
+            _ => self.check(&into[..count]).map(|()| count).map_err(io::Error::other),
+        }
     }
 }
 

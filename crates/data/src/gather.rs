@@ -6,17 +6,16 @@
 //! places.
 
 use crate::complaints::Complaints;
-use crate::cores::in_order;
 use crate::keys::KeyColumns;
 use crate::row_store::{RowSpool, SealedBlock};
 use crate::source::DataLocation;
 use crate::table::{FilePart, Files, RowPlace, RowSink, TableCell, file_parts, read_part, some_rows};
 use crate::{InputReport, Row, RowShape, RowStore, Rows, source};
-use base::{Error, limits};
+use base::{Error, in_order, limits};
 use std::cell::OnceCell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use store::{
-    PARTITIONS, PartitionRecords, RUN_MEMORY, RecordSize, RunObject, RunReader, RunState, RunWriter,
+    PARTITIONS, PartitionRecords, RUN_MEMORY, RecordSize, RunObject, RunReader, RunState, RunWriters,
 };
 use study::format::InputFormat;
 
@@ -25,6 +24,8 @@ use study::format::InputFormat;
 pub struct ReadingMemory {
     /// Lines as they are read; beyond it they are dealt. What is held for them may be twice as much.
     pub lines: u64,
+    /// So many lines in memory, whatever they need.
+    pub rows: u64,
     /// The writers of what is dealt, [`RUN_MEMORY`] at least.
     pub runs: u64,
     /// Files, or parts of files, that are read at a time at most: each has a decoder and a writer.
@@ -33,6 +34,18 @@ pub struct ReadingMemory {
     pub partition: u64,
     /// The lines of those that are settled at a time, at most.
     pub partition_most: u64,
+}
+
+impl ReadingMemory {
+    /// As much as is needed.
+    pub const UNBOUNDED: Self = Self {
+        lines: u64::MAX,
+        rows: u64::MAX,
+        runs: u64::MAX,
+        readers: 1,
+        partition: u64::MAX,
+        partition_most: u64::MAX,
+    };
 }
 
 /// Where rows go that do not fit into memory, and how much memory reading them may take.
@@ -130,7 +143,7 @@ pub(crate) fn gather<L: LineReader>(
 struct DealtLines {
     /// Bits of a partition's number.
     bits: u32,
-    folders: Vec<String>,
+    folder: String,
     runs: Vec<RunObject>,
 }
 
@@ -152,73 +165,63 @@ fn read_lines<L: LineReader>(
     let readers = room.map_or(1, |room| room.memory.readers.min(cores()));
     let parts = file_parts(data, if readers > 1 { FILE_PARTS.max(PARTS_EACH * readers) } else { 1 })?;
     let readers = readers.min(parts.len()) as u64;
-    let begin;
-    let mut dealer = LineDealer { lines, room: None, writer: None };
-    if let Some(room) = room {
-        let memory = room.memory.runs / readers.max(1);
-        begin = move || LineWriter::begin(room.state()?, bits_for(data, room)?, memory);
-        dealer.room = Some((room.memory.lines, &begin));
+    let runs: OnceCell<LineRuns> = OnceCell::new();
+    let begin = || match (runs.get(), room) {
+        (None, Some(room)) => {
+            let begun = LineRuns::begin(data, room, readers)?;
+            Ok(runs.get_or_init(|| begun))
+        }
+        (begun, _) => begun.ok_or_else(|| Error::misuse("there is no place for lines")),
+    };
+    if room.is_some_and(|room| room.always) {
+        begin()?;
     }
-    let always = room.is_some_and(|room| room.always);
+    let most = |room: &SpoolRoom<'_>| [room.memory.lines, room.memory.rows];
+    let mut dealer = LineDealer { lines, runs: room.map(|room| (most(room), &begin as &BeginRuns<'_>)) };
     let (mut files, mut next) = (Files::default(), 0);
-    while next < parts.len() && !(readers > 1 && (always || dealer.writer.is_some())) {
+    while next < parts.len() && (readers == 1 || runs.get().is_none()) {
         let (file, rows) = read_part(&parts[next], data.format, &mut dealer, complaints)?;
         files.absorb(file);
         report.rows_read += rows;
         next += 1;
     }
-    let Some((room, writer)) = room.zip(dealer.finish(always)?) else {
-        some_rows(report.rows_read, data, complaints)?;
-        return Ok((files, None));
-    };
-    lines.count(report);
-    let apart = FilesApart {
-        parts: &parts[next..],
-        format: data.format,
-        state: room.state()?,
-        lines: room.memory.lines / readers.max(1),
-        runs: room.memory.runs / readers.max(1),
-        readers,
-    };
-    let dealt = apart.read(writer, &blank, &mut files, complaints, report)?;
+    if let Some(runs) = runs.get() {
+        runs.deal(lines)?;
+        lines.count(report);
+        let lines = room.map_or(0, |room| room.memory.lines) / readers.max(1);
+        let apart = FilesApart { parts: &parts[next..], format: data.format, lines, readers };
+        apart.read(runs, &blank, &mut files, complaints, report)?;
+    }
     some_rows(report.rows_read, data, complaints)?;
-    Ok((files, Some(dealt)))
+    Ok((files, runs.into_inner().map(LineRuns::finish).transpose()?))
 }
 
 /// Files that are read side by side, whose lines are dealt in any case.
 struct FilesApart<'a> {
     parts: &'a [FilePart],
     format: &'a InputFormat,
-    state: &'a RunState,
-    /// Bytes of the lines of a part while it is read, and of its writer.
+    /// Bytes of the lines of a part while it is read.
     lines: u64,
-    runs: u64,
     readers: u64,
 }
 
 impl FilesApart<'_> {
-    /// Reads them, and deals their lines beside those that `writer` has dealt already.
+    /// Reads them, and deals their lines beside those that are dealt already.
     fn read(
         &self,
-        writer: LineWriter,
+        runs: &LineRuns,
         blank: &impl LineReader,
         files: &mut Files,
         complaints: &mut Complaints,
         report: &mut InputReport,
-    ) -> Result<DealtLines, Error> {
-        let bits = writer.bits;
-        // Of those who do not write now.
-        let writers = Mutex::new(vec![writer]);
-        let idle = || writers.lock().unwrap_or_else(PoisonError::into_inner);
-        let begin = || LineWriter::begin(self.state, bits, self.runs);
+    ) -> Result<(), Error> {
         let read = |at: usize| -> Result<ReadPart, Error> {
             let (mut complaints, mut report) = (Complaints::default(), InputReport::default());
-            let writer = idle().pop();
-            let writer = Some(writer.map_or_else(begin, Ok)?);
             let mut lines = blank.clone();
-            let mut dealer = LineDealer { lines: &mut lines, room: Some((self.lines, &begin)), writer };
+            let begun = || Ok(runs);
+            let mut dealer = LineDealer { lines: &mut lines, runs: Some(([self.lines, u64::MAX], &begun)) };
             let (file, rows) = read_part(&self.parts[at], self.format, &mut dealer, &mut complaints)?;
-            idle().extend(dealer.finish(true)?);
+            runs.deal(&mut lines)?;
             lines.count(&mut report);
             report.rows_read = rows;
             Ok(ReadPart { file, complaints, report })
@@ -228,13 +231,7 @@ impl FilesApart<'_> {
             complaints.append(part.complaints);
             report.absorb(part.report);
             Ok(())
-        })?;
-        let mut dealt = DealtLines { bits, folders: Vec::new(), runs: Vec::new() };
-        for writer in writers.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            dealt.folders.push(writer.folder);
-            dealt.runs.append(&mut writer.runs.finish()?);
-        }
-        Ok(dealt)
+        })
     }
 }
 
@@ -256,27 +253,32 @@ fn bits_for(data: DataLocation<'_>, room: &SpoolRoom<'_>) -> Result<u32, Error> 
 }
 
 /// Deals lines to partitions in the state.
-struct LineWriter {
+struct LineRuns {
     /// Bits of a partition's number, and where runs lie.
     bits: u32,
     folder: String,
-    runs: RunWriter,
+    writers: RunWriters,
 }
+
+/// Makes room in the state for lines, or says where that is.
+type BeginRuns<'a> = dyn Fn() -> Result<&'a LineRuns, Error> + 'a;
 
 /// Bytes of a line's record before its cells: where its identifier stands in the order, and its place.
 const LINE_HEAD: usize = 16;
 
-impl LineWriter {
-    fn begin(state: &RunState, bits: u32, memory: u64) -> Result<Self, Error> {
+impl LineRuns {
+    fn begin(data: DataLocation<'_>, room: &SpoolRoom<'_>, readers: u64) -> Result<Self, Error> {
+        let (state, bits) = (room.state()?, bits_for(data, room)?);
         let (sealed, folder) = (state.sealed().clone(), state.folder("lines"));
-        let shape = (1 << bits, RecordSize::Prefixed);
-        let runs = RunWriter::new(sealed, &folder, shape, memory.max(RUN_MEMORY))?;
-        Ok(Self { bits, folder, runs })
+        let memory = (room.memory.runs / readers.max(1)).max(RUN_MEMORY);
+        let writers = RunWriters::new(sealed, &folder, (1 << bits, RecordSize::Prefixed), memory);
+        Ok(Self { bits, folder, writers })
     }
 
     /// Deals all lines that are in memory.
-    fn deal(&mut self, lines: &mut impl LineReader) -> Result<(), Error> {
+    fn deal(&self, lines: &mut impl LineReader) -> Result<(), Error> {
         let (keys, mut record) = (lines.keys(), Vec::new());
+        let mut writer = self.writers.take()?;
         for (line, place) in keys.places.iter().enumerate() {
             let hash = keys.identifiers.order_hash(line);
             let identifier = keys.identifiers.get(line, 0);
@@ -285,37 +287,23 @@ impl LineWriter {
             record.extend((identifier.len() as u32).to_le_bytes());
             record.extend_from_slice(identifier);
             lines.append_line(line, &mut record);
-            self.runs.push(hash.checked_shr(64 - self.bits).unwrap_or(0) as u32, &record)?;
+            writer.push(hash.checked_shr(64 - self.bits).unwrap_or(0) as u32, &record)?;
         }
+        self.writers.give(writer);
         lines.clear();
         Ok(())
+    }
+
+    fn finish(self) -> Result<DealtLines, Error> {
+        Ok(DealtLines { bits: self.bits, folder: self.folder, runs: self.writers.finish()? })
     }
 }
 
 /// Hands rows on to the reader of lines, and deals these where they are too many.
 struct LineDealer<'a, L> {
     lines: &'a mut L,
-    /// Bytes of lines that may be in memory, and what begins to deal them; none where all may.
-    room: Option<(u64, &'a dyn Fn() -> Result<LineWriter, Error>)>,
-    writer: Option<LineWriter>,
-}
-
-impl<L: LineReader> LineDealer<'_, L> {
-    fn deal(&mut self, begin: &dyn Fn() -> Result<LineWriter, Error>) -> Result<(), Error> {
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            none => none.insert(begin()?),
-        };
-        writer.deal(self.lines)
-    }
-
-    /// The writer of all lines; none where all are in memory, and may be there.
-    fn finish(mut self, always: bool) -> Result<Option<LineWriter>, Error> {
-        if let Some((_, begin)) = self.room.filter(|_| always || self.writer.is_some()) {
-            self.deal(begin)?;
-        }
-        Ok(self.writer)
-    }
+    /// Bytes of lines, and lines, that may be in memory, and where they go beyond that; none where all may.
+    runs: Option<([u64; 2], &'a BeginRuns<'a>)>,
 }
 
 impl<L: LineReader> RowSink for LineDealer<'_, L> {
@@ -329,8 +317,9 @@ impl<L: LineReader> RowSink for LineDealer<'_, L> {
 
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         self.lines.row(row, cells)?;
-        match self.room {
-            Some((most, begin)) if self.lines.bytes() > most => self.deal(begin),
+        let (bytes, rows) = (self.lines.bytes(), self.lines.keys().places.len() as u64);
+        match self.runs {
+            Some(([most, most_rows], begin)) if bytes > most || rows > most_rows => begin()?.deal(self.lines),
             _ => Ok(()),
         }
     }
@@ -388,7 +377,7 @@ impl LineParts<'_> {
             }
         })?;
         drop(reader);
-        self.dealt.folders.iter().try_for_each(|folder| state.remove(folder))?;
+        state.remove(&self.dealt.folder)?;
         Ok(RowStore::spooled(spool, groups))
     }
 

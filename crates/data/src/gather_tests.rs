@@ -18,6 +18,7 @@ const PROGRAM: &str = include_str!("../../../examples/program.toml");
 /// Bytes of memory in which a few dozen lines fit.
 const TIGHT: ReadingMemory = ReadingMemory {
     lines: 4 << 10,
+    rows: u64::MAX,
     runs: store::RUN_MEMORY,
     readers: 4,
     partition: 1 << 10,
@@ -107,6 +108,27 @@ fn a_publisher_s_rows_are_the_same_by_parts() {
         ],
     );
     both(folder.path(), &registry(3000, |i| i % 10 == 0), &first, 0, same);
+}
+
+/// Lines of other arms go through the partitions, and are gone afterwards.
+#[test]
+fn arms_that_are_left_out_are_the_same_by_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let others =
+        study(LIFT, &[("control = \"placebo\"", "control = \"placebo\", leave_out = [\"observed\"]")]);
+    let lines = registry(3000, |_| false);
+    let observed: String = (0..3000).map(|i| format!("other {i},observed,,,\n")).collect();
+    let text = format!("{lines}{observed}");
+    both(folder.path(), &text, &others, 0, |whole, parts| {
+        assert_eq!(parts.as_ref().unwrap().0.len(), 3000);
+        same(whole, parts);
+    });
+    let text = text.replace("other 7,", "child 7,");
+    both(folder.path(), &text, &others, 0, |whole, parts| {
+        let [whole, parts] = [whole, parts].map(|read| read.err().expect("wrong").to_string());
+        assert_eq!(whole, parts);
+        assert!(whole.contains("line 9: the same identifier as line 3009, whose arm is left out"), "{whole}");
+    });
 }
 
 #[test]

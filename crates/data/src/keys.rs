@@ -226,6 +226,16 @@ impl<'a> KeyColumns<'a> {
         self.places.push(place);
     }
 
+    /// Keeps these rows alone.
+    pub fn retain(&mut self, keep: &[bool]) {
+        let mut own = RowKeys::new(self.rules.len());
+        for (row, _) in keep.iter().enumerate().filter(|(_, keep)| **keep) {
+            self.identifiers.row(row).for_each(|identifier| own.push(identifier));
+        }
+        self.identifiers = own;
+        super::retain(&mut self.places, keep);
+    }
+
     /// Forgets all rows.
     pub fn clear(&mut self) {
         self.identifiers.clear();

@@ -9,7 +9,6 @@
 mod advertiser;
 mod batches;
 mod complaints;
-mod cores;
 mod csv_file;
 mod dates;
 mod encoding;
@@ -49,7 +48,7 @@ pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use peek::{PeekedTable, peek};
 pub use program::ProgramRows;
 pub use publisher::PublisherRows;
-pub use report::{ColumnReport, InputReport, OutcomeReport, OutcomeSums, clamps_around};
+pub use report::{ArmLeftOut, ColumnReport, InputReport, OutcomeReport, OutcomeSums, clamps_around};
 pub use row_store::{KeptRows, RecentBlocks, RowStore};
 pub use rows::{RowShape, Rows};
 pub use sheet_file::SHEET_BYTES;

@@ -13,7 +13,7 @@ pub(crate) fn plain(text: &str, decimal: Option<DecimalSign>) -> Result<Cow<'_, 
     let (commas, points) = (of(b','), of(b'.'));
     let point_only = decimal != Some(DecimalSign::Comma);
     let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b',' | b'.' | b'-' | b'+');
-    if decimal.is_none() && commas == 0 && is_one_group(text) {
+    if decimal.is_none() && commas == 0 && is_one_group(text, '.') {
         return Err(
             "could be a number with three decimals or one of thousands: add decimal = \".\" under [format] \
              of the party file (or --decimal .) where the point stands before decimals, decimal = \",\" \
@@ -49,10 +49,10 @@ pub(crate) fn plain(text: &str, decimal: Option<DecimalSign>) -> Result<Cow<'_, 
     })
 }
 
-/// Whether a point stands before three digits, and before it one to three that could be thousands.
-fn is_one_group(text: &str) -> bool {
+/// Whether a sign stands before three digits, and before it one to three that could be thousands.
+pub(crate) fn is_one_group(text: &str, sign: char) -> bool {
     let unsigned = text.trim_start_matches(['-', '+']);
-    let Some((whole, part)) = unsigned.split_once('.') else { return false };
+    let Some((whole, part)) = unsigned.split_once(sign) else { return false };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     (1..=3).contains(&whole.len())
         && part.len() == 3

@@ -1,16 +1,14 @@
 //! Parquet, batch by batch, only the wanted columns.
 
 use super::batches::deliver;
-use super::complaints::Complaints;
 use super::input::InputFile;
-use super::table::{Files, RowSink, locate};
+use super::table::TableReading;
 use base::{Error, limits};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::Length;
 use std::ops::Range;
-use study::format::InputFormat;
 
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
@@ -24,29 +22,24 @@ pub(super) fn row_groups(file: &InputFile) -> Option<usize> {
 /// Reads a file, or these row groups of it.
 pub(super) fn read(
     (file, groups): (InputFile, Option<&Range<usize>>),
-    format: &InputFormat,
-    files: &mut Files,
-    sink: &mut dyn RowSink,
-    complaints: &mut Complaints,
+    table: &mut TableReading<'_>,
 ) -> Result<u64, Error> {
-    let name = files.name().to_owned();
     let length = file.len();
     let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(|e| {
-        Error::input(format!("{name}: not a complete Parquet file ({e}); was it cut short? Write it again"))
+        table.refused(format!("not a complete Parquet file ({e}); was it cut short? Write it again"))
     })?;
     let found: Vec<String> = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let positions = locate(&name, &found, format, sink)?;
+    let positions = table.locate(&found)?;
     let wanted: Vec<String> = positions.iter().map(|&at| found[at].clone()).collect();
     let mask = ProjectionMask::roots(metadata.parquet_schema(), positions);
     let within = |group: usize| groups.is_none_or(|wanted| wanted.contains(&group));
     let (mut first, mut before, mut spans) = (1, 0, Vec::new());
     for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
         let rows = rows_of(group, length).ok_or_else(|| {
-            Error::input(format!(
-                "{name}: damaged Parquet data: row group {i} lies outside the file; write it again"
-            ))
+            table
+                .refused(format!("damaged Parquet data: row group {i} lies outside the file; write it again"))
         })?;
-        files.current().groups.push(first);
+        table.current().groups.push(first);
         first += rows;
         if !within(i) {
             before += if groups.is_some_and(|wanted| i < wanted.start) { rows } else { 0 };
@@ -60,15 +53,16 @@ pub(super) fn read(
     let wanted_groups = (0..builder.metadata().num_row_groups()).filter(|group| within(*group)).collect();
     let builder = builder.with_row_groups(wanted_groups);
     let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
-    let reader = reader.map_err(|e| Error::input(format!("{name}: cannot be read as Parquet: {e}")))?;
+    let reader = reader.map_err(|e| table.refused(format!("cannot be read as Parquet: {e}")))?;
     let mut rows = before;
     for batch in reader {
-        if !sink.takes_more() {
+        if !table.sink.takes_more() {
             break;
         }
-        let batch = batch
-            .map_err(|e| Error::input(format!("{name}, after row {rows}: damaged Parquet data: {e}")))?;
-        rows += deliver(&batch, rows, (&wanted, format), files, sink, complaints)?;
+        let batch = batch.map_err(|e| {
+            Error::input(format!("{}, after row {rows}: damaged Parquet data: {e}", table.name))
+        })?;
+        rows += deliver(&batch, rows, &wanted, table)?;
     }
     Ok(rows - before)
 }

@@ -9,7 +9,7 @@ use base::Error;
 /// What was seen of a party's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeekedTable {
-    /// Names of all columns of the first file, in its order.
+    /// Names of all columns of the first file that have one, in its order.
     pub columns: Vec<String>,
     /// How many rows were seen.
     pub rows: u64,
@@ -28,10 +28,11 @@ impl RowSink for Peeking<'_, '_> {
         self.table.columns.clone()
     }
 
-    /// Further files have the columns of the first.
+    /// Further files have the columns of the first. One without a name can be in no study: spreadsheet
+    /// programs end their lines with separators of columns that are empty.
     fn all_columns(&mut self, found: &[String]) {
         if self.table.columns.is_empty() {
-            self.table.columns = found.to_vec();
+            self.table.columns = found.iter().filter(|name| !name.is_empty()).cloned().collect();
         }
     }
 

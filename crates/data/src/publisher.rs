@@ -7,8 +7,9 @@ use super::repeats::RepeatedKey;
 use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
-use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated, retain};
+use super::{ArmLeftOut, InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated, retain};
 use base::Error;
+use std::collections::HashMap;
 use study::{Duplicates, LiftStudy, Question, Study, TrialArm};
 
 /// One row per identifier that had an opportunity, in the order of the files. It does not print.
@@ -72,6 +73,18 @@ impl PublisherRows {
         self.opportunity.clear();
         self.impressions.clear();
         self.breakdown.clear();
+    }
+
+    /// Keeps the cells of these rows; identifiers are not its affair.
+    fn retain(&mut self, keep: &[bool]) {
+        retain(&mut self.arm, keep);
+        retain(&mut self.opportunity, keep);
+        if !self.impressions.is_empty() {
+            retain(&mut self.impressions, keep);
+        }
+        if !self.breakdown.is_empty() {
+            retain(&mut self.breakdown, keep);
+        }
     }
 
     pub(crate) fn memory(&self) -> u64 {
@@ -148,7 +161,22 @@ fn complain(
 }
 
 /// Bytes of a line's cells, at most.
-const PUBLISHER_LINE: usize = 8;
+const PUBLISHER_LINE: usize = 9;
+
+/// The cells of a line.
+struct PublisherLine {
+    arm: TrialArm,
+    opportunity: u32,
+    impressions: u16,
+    breakdown: u8,
+    outside: bool,
+}
+
+impl PublisherLine {
+    /// Of a line whose arm is left out: its other cells are not looked at.
+    const OUTSIDE: Self =
+        Self { arm: TrialArm::Control, opportunity: 0, impressions: 0, breakdown: 0, outside: true };
+}
 
 /// Rows as they come in.
 #[derive(Clone)]
@@ -161,6 +189,11 @@ struct Reading<'a> {
     breakdown: Option<usize>,
     rule: Duplicates,
     rows: PublisherRows,
+    /// Of each line whether its arm is left out; empty where the study leaves out none. Such a line has
+    /// cells that mean nothing, and is there to be found where its identifier is in another arm, too.
+    outside: Vec<bool>,
+    /// Rows of each arm that is left out.
+    arms_left_out: Vec<u64>,
     without_opportunity: u64,
 }
 
@@ -176,8 +209,59 @@ impl<'a> Reading<'a> {
             lift,
             rule: study.matching.duplicates,
             rows: PublisherRows::default(),
+            outside: Vec::new(),
+            arms_left_out: vec![0; lift.publisher.leave_out.len()],
             without_opportunity: 0,
         }
+    }
+
+    /// Keeps the line that was read last.
+    fn keep(&mut self, place: RowPlace, line: PublisherLine) -> Result<(), Error> {
+        self.keys.keep(place)?;
+        self.rows.arm.push(line.arm);
+        self.rows.opportunity.push(line.opportunity);
+        if self.impressions.is_some() {
+            self.rows.impressions.push(line.impressions);
+        }
+        if self.breakdown.is_some() {
+            self.rows.breakdown.push(line.breakdown);
+        }
+        if !self.arms_left_out.is_empty() {
+            self.outside.push(line.outside);
+        }
+        Ok(())
+    }
+
+    /// Lets go of lines whose arm is left out, and complains where their identifier is in an arm that is
+    /// compared: whoever was in two arms had both treatments.
+    fn part(&mut self, files: &Files, complaints: &mut Complaints) {
+        let outside = std::mem::take(&mut self.outside);
+        if !outside.contains(&true) {
+            return;
+        }
+        let keys = &self.keys;
+        let own = |line: usize| keys.identifiers.row(line).filter(|identifier| !identifier.is_empty());
+        let mut gone: HashMap<&[u8], RowPlace> = HashMap::new();
+        for (line, place) in keys.places.iter().enumerate().filter(|(line, _)| outside[*line]) {
+            own(line).for_each(|identifier| {
+                gone.entry(identifier).or_insert(*place);
+            });
+        }
+        for (line, here) in keys.places.iter().enumerate().filter(|(line, _)| !outside[*line]) {
+            if let Some(there) = own(line).find_map(|identifier| gone.get(identifier)) {
+                complaints.add_placed(*here, || files.stands(*here), || {
+                    format!(
+                        "{}: the same identifier as {}, whose arm is left out; nobody can be in two arms: \
+                         correct one of them",
+                        files.show(*here),
+                        files.show_beside(*there, *here)
+                    )
+                });
+            }
+        }
+        let keep: Vec<bool> = outside.iter().map(|outside| !outside).collect();
+        self.keys.retain(&keep);
+        self.rows.retain(&keep);
     }
 }
 
@@ -189,13 +273,18 @@ impl RowSink for Reading<'_> {
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         let publisher = &self.lift.publisher;
         let identified = self.keys.read(row, cells);
+        let arm = cells[self.arm].trimmed();
+        if let Some(label) = other_arm(publisher, arm) {
+            self.arms_left_out[label] += 1;
+            return if identified { self.keep(row.place, PublisherLine::OUTSIDE) } else { Ok(()) };
+        }
         let opportunity = cells[self.opportunity].trimmed();
         if opportunity == TableCell::Empty {
             self.without_opportunity += 1;
             return Ok(());
         }
         let opportunity = row.time(&publisher.opportunity, &self.lift.clock, opportunity);
-        let arm = arm(row, publisher, cells[self.arm].trimmed());
+        let arm = compared(row, publisher, arm);
         let impressions = match (&publisher.impressions, self.impressions) {
             (Some(name), Some(i)) => row.integer(name, cells[i].trimmed(), 0, i64::from(u16::MAX)),
             _ => Some(0),
@@ -209,16 +298,8 @@ impl RowSink for Reading<'_> {
         else {
             return Ok(());
         };
-        self.keys.keep(row.place)?;
-        self.rows.arm.push(arm);
-        self.rows.opportunity.push(opportunity);
-        if self.impressions.is_some() {
-            self.rows.impressions.push(u16::try_from(impressions).expect("checked"));
-        }
-        if self.breakdown.is_some() {
-            self.rows.breakdown.push(breakdown);
-        }
-        Ok(())
+        let impressions = u16::try_from(impressions).expect("checked");
+        self.keep(row.place, PublisherLine { arm, opportunity, impressions, breakdown, outside: false })
     }
 }
 
@@ -236,10 +317,19 @@ impl LineReader for Reading<'_> {
     }
 
     fn append_line(&self, line: usize, into: &mut Vec<u8>) {
+        into.extend(self.outside.get(line).map(|outside| u8::from(*outside)));
         self.rows.append_cells(self.impressions.is_some(), self.breakdown.is_some(), line, into);
     }
 
     fn push_line(&mut self, identifier: &[u8], place: RowPlace, cells: &[u8]) -> Option<()> {
+        let cells = match self.arms_left_out.is_empty() {
+            true => cells,
+            false => {
+                let (outside, cells) = cells.split_first()?;
+                self.outside.push(*outside == 1);
+                cells
+            }
+        };
         self.keys.push(identifier, place);
         self.rows.push_cells(self.impressions.is_some(), self.breakdown.is_some(), cells)
     }
@@ -247,57 +337,68 @@ impl LineReader for Reading<'_> {
     fn clear(&mut self) {
         self.keys.clear();
         self.rows.clear();
+        self.outside.clear();
     }
 
     fn settle(&mut self, files: &Files, complaints: &mut Complaints, report: &mut InputReport) -> Rows {
+        self.part(files, complaints);
         let (mut rows, rule) = (std::mem::take(&mut self.rows), self.rule);
         let keep = self.keys.settle(rule, files, |repeat, places| {
             complain(&rows, repeat, places, rule, files, complaints);
         });
         if let Some(keep) = keep {
             report.duplicates_dropped += keep.iter().filter(|&&keep| !keep).count() as u64;
-            retain(&mut rows.arm, &keep);
-            retain(&mut rows.opportunity, &keep);
-            if !rows.impressions.is_empty() {
-                retain(&mut rows.impressions, &keep);
-            }
-            if !rows.breakdown.is_empty() {
-                retain(&mut rows.breakdown, &keep);
-            }
+            rows.retain(&keep);
         }
         rows.identifiers = self.keys.take();
         Rows::Publisher(rows)
     }
 
     fn count(&mut self, report: &mut InputReport) {
-        let without_opportunity = std::mem::take(&mut self.without_opportunity);
-        let identifiers = std::mem::take(&mut self.keys.reports);
-        report.absorb(InputReport { without_opportunity, identifiers, ..InputReport::default() });
+        let labels = self.lift.publisher.leave_out.iter().zip(&mut self.arms_left_out);
+        let left_out =
+            labels.map(|(label, rows)| ArmLeftOut { label: label.clone(), rows: std::mem::take(rows) });
+        report.absorb(InputReport {
+            without_opportunity: std::mem::take(&mut self.without_opportunity),
+            arms_left_out: left_out.collect(),
+            identifiers: std::mem::take(&mut self.keys.reports),
+            ..InputReport::default()
+        });
     }
 
-    fn finish(&self, data: DataLocation<'_>, rows: u64, _: &mut InputReport) -> Result<(), Error> {
+    fn finish(&self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error> {
         if rows > 0 {
             return Ok(());
         }
+        let of =
+            if report.arms_left_out.iter().any(|arm| arm.rows > 0) { " whose arm is compared" } else { "" };
         Err(Error::input(format!(
-            "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
+            "{}: no row{of} has an opportunity (column \"{}\"); nobody is left to measure",
             data.path.display(),
             self.lift.publisher.opportunity
         )))
     }
 }
 
-fn arm(row: &mut Row<'_>, publisher: &study::Publisher, cell: TableCell<'_>) -> Option<TrialArm> {
+/// Which arm it is of those that are left out.
+fn other_arm(publisher: &study::Publisher, cell: TableCell<'_>) -> Option<usize> {
+    let others = &publisher.leave_out;
+    // Most studies have none, and then no cell becomes text for it.
+    let text = if others.is_empty() { None } else { cell.text() }?;
+    others.iter().position(|label| *label == text)
+}
+
+fn compared(row: &mut Row<'_>, publisher: &study::Publisher, cell: TableCell<'_>) -> Option<TrialArm> {
     match cell.text().as_deref() {
         Some(label) if label == publisher.test => Some(TrialArm::Test),
         Some(label) if label == publisher.control => Some(TrialArm::Control),
         _ => {
             row.complain(&publisher.arm, || {
+                let cell = cell.shown();
                 format!(
-                    "{} is neither the test label \"{}\" nor the control label \"{}\" of the study",
-                    cell.shown(),
-                    publisher.test,
-                    publisher.control
+                    "{cell} is neither the test label \"{}\" nor the control label \"{}\" of the study; \
+                     correct it, or, if it is another arm, agree on leave_out = [..] in the study's `arm`",
+                    publisher.test, publisher.control
                 )
             });
             None

@@ -49,7 +49,8 @@ fn parts(row: &Row<'_>, cell: TableCell<'_>, scale: u32) -> Result<i128, String>
         TableCell::Float(_) | TableCell::Decimal(..) => cell.number_text().unwrap_or_default(),
         _ => return Err(no_number(scale)),
     };
-    let text = text.strip_prefix('+').unwrap_or(&text);
+    // One sign is enough.
+    let text = text.strip_prefix('+').filter(|rest| !rest.starts_with('-')).unwrap_or(&text);
     decimal(text, whole).or_else(|error| match error {
         DecimalError::Long => Ok(i128::MAX),
         DecimalError::NoNumber => Err(no_number(scale)),
@@ -74,28 +75,31 @@ fn no_number(scale: u32) -> String {
 /// Takes each refund of one identifier off its latest events that are no later, as far as these go. The
 /// events are in their order, and stay so; those of which nothing is left are none any more.
 pub(crate) fn take_off(events: &mut Vec<GatheredEvent>, report: &mut InputReport) {
-    let mut left: Vec<GatheredEvent> = Vec::with_capacity(events.len());
-    for event in events.drain(..) {
-        if !event.refund {
-            left.push(event);
+    // Places of events of which something is left. Those of nothing are passed once, not by every refund.
+    let mut open: Vec<usize> = Vec::new();
+    let mut gone = vec![false; events.len()];
+    for at in 0..events.len() {
+        let GatheredEvent { refund, mut amount, .. } = events[at];
+        if !refund {
+            open.extend((amount > 0).then_some(at));
             continue;
         }
+        gone[at] = true;
         report.refunds_taken_off += 1;
-        let mut refund = event.amount;
-        let mut at = left.len();
-        while refund > 0 && at > 0 {
-            at -= 1;
-            let part = refund.min(left[at].amount);
-            left[at].amount -= part;
-            refund -= part;
-            if part > 0 && left[at].amount == 0 {
-                left.remove(at);
+        while let Some(&last) = open.last().filter(|_| amount > 0) {
+            let part = amount.min(events[last].amount);
+            events[last].amount -= part;
+            amount -= part;
+            if events[last].amount == 0 {
+                open.pop();
+                gone[last] = true;
                 report.events_refunded += 1;
             }
         }
-        report.refunds_beyond += u64::from(refund > 0);
+        report.refunds_beyond += u64::from(amount > 0);
     }
-    *events = left;
+    let mut gone = gone.into_iter();
+    events.retain(|_| gone.next() == Some(false));
 }
 
 #[cfg(test)]
@@ -125,5 +129,10 @@ mod tests {
         let (events, report) = netted(&[(1, -5), (2, 3), (3, -4), (4, -1)]);
         assert_eq!(events, []);
         assert_eq!((report.refunds_taken_off, report.refunds_beyond, report.events_refunded), (3, 3, 1));
+        assert_eq!(
+            left(&[(1, 20), (2, 0), (3, 10), (4, -15), (5, -15)]),
+            [(2, 0)],
+            "past an event of nothing"
+        );
     }
 }

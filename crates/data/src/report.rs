@@ -13,6 +13,9 @@ pub struct InputReport {
     pub rows_kept: u64,
     /// Publisher: rows without an opportunity, left out.
     pub without_opportunity: u64,
+    /// Publisher: rows of each arm that the study leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arms_left_out: Vec<ArmLeftOut>,
     /// Second and further rows of an identifier that were dropped (`first`).
     pub duplicates_dropped: u64,
     /// Second and further rows of an identifier whose events were put together (`merge`, wide layout).
@@ -58,6 +61,15 @@ pub struct InputReport {
     /// What normalising did to each identifier column, and what of it repeats.
     #[serde(default)]
     pub identifiers: Vec<IdentifierReport>,
+}
+
+/// An arm that the study leaves out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ArmLeftOut {
+    /// Its label.
+    pub label: String,
+    /// Rows that have it; the columns of time, impressions and breakdown of these are not read.
+    pub rows: u64,
 }
 
 /// What a program leaves out of one of its owner's columns, or counts as another number. Of all lines that
@@ -204,6 +216,7 @@ impl InputReport {
         self.rows_read += later.rows_read;
         self.rows_kept += later.rows_kept;
         self.without_opportunity += later.without_opportunity;
+        absorb_each(&mut self.arms_left_out, later.arms_left_out, |arm, later| arm.rows += later.rows);
         self.duplicates_dropped += later.duplicates_dropped;
         self.duplicates_merged += later.duplicates_merged;
         self.filtered += later.filtered;
@@ -252,6 +265,15 @@ impl fmt::Display for InputReport {
         for (i, (count, text)) in lines.into_iter().enumerate() {
             if i < 2 || count > 0 {
                 writeln!(f, "{count:>12} {text}")?;
+            }
+            if i == 1 {
+                for ArmLeftOut { label, rows } in &self.arms_left_out {
+                    let label = printable(label);
+                    writeln!(
+                        f,
+                        "{rows:>12} rows left out: arm \"{label}\", which the study does not compare"
+                    )?;
+                }
             }
         }
         if self.over_clamp > 0 {

@@ -4,10 +4,9 @@
 //! Blocks are cut by the leading bits of a hash of the identifier, without a key: they stay with this party,
 //! and an order of rows that depends on the identifiers alone is what [`RowStore::ordered_hash`] is of.
 
-use crate::cores::in_order;
 use crate::tag::{RowSum, RowsHash, RowsHasher, RowsTag};
 use crate::{RowShape, Rows};
-use base::{Error, Seed};
+use base::{Error, Seed, in_order};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ChunkSize, ObjectId, RunState, SealedStore, StoreError};
 

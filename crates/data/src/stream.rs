@@ -1,13 +1,11 @@
 //! Rows that another program hands over as Arrow record batches, such as a data frame of Python.
 
 use crate::batches::deliver;
-use crate::complaints::Complaints;
-use crate::table::{Files, RowSink, locate};
+use crate::table::TableReading;
 use arrow_array::RecordBatchReader;
 use base::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use study::format::InputFormat;
 
 /// Batches of rows, which are read once. Clones are one stream.
 #[derive(Clone)]
@@ -41,27 +39,19 @@ impl RowStream {
         self.0.bytes.unwrap_or(u64::MAX)
     }
 
-    /// Reads all rows into a sink. Returns how many there were.
-    pub(crate) fn read(
-        &self,
-        format: &InputFormat,
-        files: &Files,
-        sink: &mut dyn RowSink,
-        complaints: &mut Complaints,
-    ) -> Result<u64, Error> {
-        let name = self.name();
+    /// Hands all rows on. Returns how many there were.
+    pub(crate) fn read(&self, table: &mut TableReading<'_>) -> Result<u64, Error> {
         let batches = self.0.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
         let batches = batches.ok_or_else(|| self.is_used_up())?;
         let found: Vec<String> = batches.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let wanted: Vec<String> =
-            locate(name, &found, format, sink)?.into_iter().map(|at| found[at].clone()).collect();
+        let wanted: Vec<String> = table.locate(&found)?.into_iter().map(|at| found[at].clone()).collect();
         let mut rows = 0;
         for batch in batches {
-            if !sink.takes_more() {
+            if !table.sink.takes_more() {
                 break;
             }
-            let batch = batch.map_err(|e| Error::input(format!("{name}, after row {rows}: {e}")))?;
-            rows += deliver(&batch, rows, (&wanted, format), files, sink, complaints)?;
+            let batch = batch.map_err(|e| Error::input(format!("{}, after row {rows}: {e}", self.name())))?;
+            rows += deliver(&batch, rows, &wanted, table)?;
         }
         if rows == 0 {
             return Err(self.is_used_up());

@@ -48,7 +48,8 @@ pub struct ColumnSurvey {
     pub empty: u64,
     /// Different values.
     pub distinct: u64,
-    /// The values and how often each is met; none where there are more than 20.
+    /// The values and how often each is met; none where there are more than 20, or some are dates or have
+    /// decimals as a number.
     pub values: Vec<(String, u64)>,
     /// What they are as numbers, where all of them are.
     pub numbers: Option<NumberSurvey>,
@@ -75,6 +76,8 @@ impl ColumnSurvey {
 pub struct NumberSurvey {
     /// What stands before decimals, where that has to be said.
     pub decimal: Option<DecimalSign>,
+    /// Whether nobody has said that, and every comma could separate thousands as well.
+    pub unsure: bool,
     /// Most decimals of one.
     pub decimals: u32,
     /// How many are below zero.
@@ -89,6 +92,25 @@ impl NumberSurvey {
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.sorted.len() - 1;
         self.sorted[((last as f64 * share).ceil() as usize).min(last)]
+    }
+
+    /// The number above which so many others stand, or fewer.
+    #[must_use]
+    pub fn from_above(&self, others: u64) -> f64 {
+        self.sorted[(self.sorted.len() - 1).saturating_sub(others as usize)]
+    }
+
+    /// The number below which so many others stand, or fewer.
+    #[must_use]
+    pub fn from_below(&self, others: u64) -> f64 {
+        self.sorted[(others as usize).min(self.sorted.len() - 1)]
+    }
+
+    /// How many are below the one or above the other.
+    #[must_use]
+    pub fn outside(&self, low: f64, high: f64) -> u64 {
+        let inside = self.sorted.partition_point(|number| *number <= high);
+        (self.sorted.len() - inside + self.sorted.partition_point(|number| *number < low)) as u64
     }
 }
 
@@ -165,11 +187,12 @@ impl ColumnWatch {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         self.hashes.insert(hasher.finish());
-        if let Some(values) = &mut self.values {
-            *values.entry(text.clone().into_owned()).or_default() += 1;
-            if values.len() > LISTED {
-                self.values = None;
+        // Labels are cells that have one text form: a reader finds no other among those of a study.
+        match (&mut self.values, cell.text()) {
+            (Some(values), Some(label)) if values.len() < LISTED || values.contains_key(&*label) => {
+                *values.entry(label.into_owned()).or_default() += 1;
             }
+            _ => self.values = None,
         }
         let number = matches!(cell, TableCell::Text(_) | TableCell::Integer(_) | TableCell::Float(_))
             || matches!(cell, TableCell::Decimal(..));
@@ -218,6 +241,8 @@ struct NumberWatch {
     fits: bool,
     /// Whether a cell has a comma.
     separated: bool,
+    /// Whether the sign was said, or a cell has a comma that can separate no thousands.
+    sure: bool,
     decimals: u32,
     numbers: Vec<f64>,
 }
@@ -225,14 +250,16 @@ struct NumberWatch {
 impl NumberWatch {
     fn new(said: Option<DecimalSign>, sign: DecimalSign) -> Self {
         let fits = said.is_none_or(|said| said == sign);
-        Self { sign, fits, separated: false, decimals: 0, numbers: Vec::new() }
+        Self { sign, fits, separated: false, sure: said.is_some(), decimals: 0, numbers: Vec::new() }
     }
 
     fn see(&mut self, text: &str) {
         if !self.fits {
             return;
         }
-        self.separated |= text.contains(',');
+        let comma = text.contains(',');
+        self.separated |= comma;
+        self.sure |= comma && !numbers::is_one_group(text, ',');
         let number = numbers::plain(text, Some(self.sign)).ok().and_then(|text| {
             let digits = text.trim_start_matches(['-', '+']);
             let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
@@ -259,7 +286,8 @@ impl NumberWatch {
         }
         self.numbers.sort_unstable_by(f64::total_cmp);
         let negative = self.numbers.partition_point(|number| *number < 0.0) as u64;
-        Some(NumberSurvey { decimal: None, decimals: self.decimals, negative, sorted: self.numbers })
+        let unsure = self.separated && !self.sure;
+        Some(NumberSurvey { decimal: None, unsure, decimals: self.decimals, negative, sorted: self.numbers })
     }
 }
 
@@ -298,10 +326,28 @@ mod tests {
         let numbers = a.numbers.as_ref().unwrap();
         assert_eq!((numbers.decimal, numbers.decimals), (Some(DecimalSign::Comma), 2));
         assert_eq!((numbers.negative, numbers.quantile(0.0), numbers.quantile(1.0)), (1, -2.5, 1234.56));
+        assert_eq!([numbers.from_above(1), numbers.from_below(1), numbers.from_above(9)], [1.5, 1.5, -2.5]);
+        assert_eq!((numbers.outside(0.0, 1.5), numbers.outside(-2.5, 2000.0)), (2, 0));
         assert_eq!((b.filled, b.empty, b.numbers.as_ref().unwrap().decimal), (2, 1, None));
         assert!(c.numbers.is_none());
         assert_eq!(c.values, [("9".to_owned(), 2), ("x".to_owned(), 1)]);
         assert_eq!(d.numbers.as_ref().unwrap().decimals, 2);
+    }
+
+    /// 950 and 1,234 are two amounts of one size, or one is a thousandth of the other.
+    #[test]
+    fn commas_that_could_separate_thousands_are_not_sure() {
+        let unsure = |cells: &str| {
+            let seen = of(&format!("id;a\n{cells}"));
+            seen.columns[1].numbers.as_ref().map(|numbers| (numbers.decimal, numbers.unsure))
+        };
+        let comma = Some(DecimalSign::Comma);
+        assert_eq!(unsure("1;950\n2;1,234\n3;-12,500\n"), Some((comma, true)));
+        for sure in ["2;1,5\n", "2;0,125\n", "2;1234,125\n", "2;1.234,125\n"] {
+            assert_eq!(unsure(&format!("1;1,234\n{sure}")), Some((comma, false)), "{sure}");
+        }
+        assert_eq!(unsure("1;950\n2;1,234.50\n"), Some((Some(DecimalSign::Point), false)));
+        assert_eq!(unsure("1;950\n"), Some((None, false)));
     }
 
     #[test]

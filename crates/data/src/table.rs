@@ -1,10 +1,12 @@
-//! Rows of files or of a stream, one at a time, each with its place.
+//! Rows of files of any format or of a stream, one at a time, each with its place.
 
 use super::Row;
 use super::complaints::Complaints;
 use super::source::{self, DataFormat, DataLocation, InputItem};
 use super::{csv_file, parquet_file, sheet_file};
 use base::{Error, ErrorPlace};
+use std::collections::HashMap;
+use std::fmt::Display;
 use std::ops::Range;
 use study::format::InputFormat;
 use study::reader::{nearest, printable};
@@ -261,24 +263,22 @@ pub(crate) fn read_part(
 ) -> Result<(Files, u64), Error> {
     let name = part.item.name();
     complaints.begin(&name);
+    let rows = matches!(part.item, InputItem::Rows(_));
+    let all = vec![FileInfo { name: name.clone(), rows, ..FileInfo::default() }];
+    let mut files = Files { first: part.number, all, forms: Vec::new() };
+    let mut table = TableReading { name, format, files: &mut files, sink, complaints };
     if let InputItem::Rows(stream) = &part.item {
-        let all = vec![FileInfo { name, rows: true, ..FileInfo::default() }];
-        let files = Files { first: part.number, all, forms: Vec::new() };
-        let rows = stream.read(format, &files, sink, complaints)?;
+        let rows = stream.read(&mut table)?;
         return Ok((files, rows));
     }
     let (file, form) = part.item.open()?;
     let failure = file.failure();
-    let all = vec![FileInfo { name, ..FileInfo::default() }];
-    let mut files = Files { first: part.number, all, forms: Vec::new() };
     let read = match form {
-        DataFormat::Parquet => {
-            parquet_file::read((file, part.groups.as_ref()), format, &mut files, sink, complaints)
+        DataFormat::Parquet => parquet_file::read((file, part.groups.as_ref()), &mut table),
+        DataFormat::Csv(packing) => {
+            packing.unpacked(file.text()).and_then(|text| csv_file::read(text, &mut table))
         }
-        DataFormat::Csv(packing) => packing
-            .unpacked(file.text())
-            .and_then(|text| csv_file::read(text, format, &mut files, sink, complaints)),
-        DataFormat::Sheet => sheet_file::read(file, format, &mut files, sink, complaints),
+        DataFormat::Sheet => sheet_file::read(file, &mut table),
     };
     // What hid the rows from a decoder is not the decoder's to say.
     let rows = read.map_err(|error| failure.first().unwrap_or(error))?;
@@ -322,48 +322,72 @@ impl Files {
         self.all.extend(part.all.into_iter().skip(known));
         part.forms.into_iter().for_each(|form| self.found(form));
     }
-
-    pub fn current(&mut self) -> &mut FileInfo {
-        self.all.last_mut().expect("a file is being read")
-    }
-
-    pub fn name(&self) -> &str {
-        &self.all.last().expect("a file is being read").name
-    }
 }
 
-/// The position of each column that a sink wants among those a file has.
-pub(crate) fn locate(
-    file: &str,
-    found: &[String],
-    format: &InputFormat,
-    sink: &mut dyn RowSink,
-) -> Result<Vec<usize>, Error> {
-    sink.all_columns(found);
-    let position = |name: &String| {
-        let name = format.in_file(name);
-        let mut at = found.iter().enumerate().filter(|(_, f)| *f == name).map(|(i, _)| i);
-        match (at.next(), at.next()) {
-            (Some(i), None) => Ok(i),
-            (Some(_), Some(_)) => {
-                Err(Error::input(format!("{file}: two columns are called \"{name}\"; rename or remove one")))
-            }
-            _ => {
-                let names: Vec<&str> = found.iter().map(String::as_str).collect();
-                let hint = nearest(name, &names)
-                    .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
-                let list: Vec<String> = names.iter().take(50).map(|name| printable(name)).collect();
-                let one = names.len() == 1 && names[0].contains([',', ';', '\t', '|']);
-                let hint = match one {
-                    true => "; does `separator` under [format] say what stands between fields?",
-                    false => &hint,
-                };
-                Err(Error::input(format!(
-                    "{file}: no column \"{name}\"; the file has: {}{hint}",
-                    list.join(", ")
-                )))
-            }
+/// A file or object while it is read, whatever its format.
+pub(crate) struct TableReading<'a> {
+    pub name: String,
+    /// What is said of the form of the files.
+    pub format: &'a InputFormat,
+    pub files: &'a mut Files,
+    pub sink: &'a mut dyn RowSink,
+    pub complaints: &'a mut Complaints,
+}
+
+impl TableReading<'_> {
+    pub fn current(&mut self) -> &mut FileInfo {
+        self.files.all.last_mut().expect("a file is being read")
+    }
+
+    /// What is wrong with the file as a whole.
+    pub fn refused(&self, what: impl Display) -> Error {
+        Error::input(format!("{}: {what}", self.name))
+    }
+
+    /// The row on a line.
+    pub fn row(&mut self, line: u64) -> Row<'_> {
+        let place = self.files.place(line);
+        Row { files: self.files, place, complaints: self.complaints, format: self.format }
+    }
+
+    /// Hands a row's cells on.
+    pub fn take(&mut self, line: u64, cells: &[TableCell<'_>]) -> Result<(), Error> {
+        let place = self.files.place(line);
+        let Self { files, complaints, format, .. } = self;
+        self.sink.row(&mut Row { files, place, complaints, format }, cells)
+    }
+
+    /// The position of each column that is wanted among those the file has.
+    pub fn locate(&mut self, found: &[String]) -> Result<Vec<usize>, Error> {
+        self.sink.all_columns(found);
+        // A sink may want all of very many.
+        let mut places: HashMap<&str, Option<usize>> = HashMap::with_capacity(found.len());
+        for (place, name) in found.iter().enumerate() {
+            places.entry(name).and_modify(|one| *one = None).or_insert(Some(place));
         }
-    };
-    sink.columns().iter().map(position).collect()
+        let position = |name: &String| {
+            let name = self.format.in_file(name);
+            match places.get(name) {
+                Some(Some(place)) => Ok(*place),
+                Some(None) => {
+                    Err(self.refused(format!("two columns are called \"{name}\"; rename or remove one")))
+                }
+                None => Err(self.no_column(name, found)),
+            }
+        };
+        self.sink.columns().iter().map(position).collect()
+    }
+
+    fn no_column(&self, name: &str, found: &[String]) -> Error {
+        let names: Vec<&str> = found.iter().map(String::as_str).collect();
+        let hint = nearest(name, &names)
+            .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
+        let list: Vec<String> = names.iter().take(50).map(|name| printable(name)).collect();
+        let one = names.len() == 1 && names[0].contains([',', ';', '\t', '|']);
+        let hint = match one {
+            true => "; does `separator` under [format] say what stands between fields?",
+            false => &hint,
+        };
+        self.refused(format!("no column \"{name}\"; the file has: {}{hint}", list.join(", ")))
+    }
 }

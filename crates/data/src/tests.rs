@@ -111,7 +111,8 @@ fn a_wrong_type_is_placed() {
     assert_eq!(
         registry_error(registry("a,Vaccine,1954-04-26\n"), &[]),
         "registry.csv, line 2, column \"arm\": \"Vaccine\" is neither the test label \"vaccine\" nor the \
-         control label \"placebo\" of the study"
+         control label \"placebo\" of the study; correct it, or, if it is another arm, agree on leave_out = \
+         [..] in the study's `arm`"
     );
     assert_eq!(
         registry_error("child_id,arm,injected,impressions,region\na,vaccine,1954-04-26,1,North\n", FULL),
@@ -350,7 +351,8 @@ fn parquet_is_read_and_placed_by_row_group() {
     assert_eq!(
         desk.clean(&error),
         "registry.parquet, row 3 (row group 1), column \"arm\": \"both\" is neither the test label \
-         \"vaccine\" nor the control label \"placebo\" of the study"
+         \"vaccine\" nor the control label \"placebo\" of the study; correct it, or, if it is another arm, \
+         agree on leave_out = [..] in the study's `arm`"
     );
 }
 
@@ -421,6 +423,48 @@ fn rules_of_the_study_are_applied_and_counted() {
     let (rows, report) = read_advertiser(&desk.file("h.csv", text), &study(&[]), ADVERTISER).expect("read");
     assert_eq!((rows.len(), rows.times.len()), (2, 1), "filtered rows keep their identifier");
     assert_eq!((report.filtered, report.without_events, report.events_seen), (2, 1, 1));
+}
+
+const TWO_OTHERS: (&str, &str) =
+    ("control = \"placebo\" }", "control = \"placebo\", leave_out = [\"observed\", \"absent\"] }");
+
+#[test]
+fn rows_of_other_arms_are_left_out_by_name() {
+    let desk = Desk::new();
+    let others = study(&[TWO_OTHERS]);
+    let compared = "A,vaccine,1954-04-26\nb,placebo,1954-04-27\n";
+    // What else stands in such a row does not matter, nor whether somebody has two of them.
+    let text = registry(&format!("c,observed,\nd,observed,soon\n{compared}d,observed,1954-04-28\n"));
+    let (rows, report) = read_publisher(&desk.file("r.csv", text), &others).expect("read");
+    assert_eq!((0..rows.len()).map(|i| rows.identifiers.get(i, 0)).collect::<Vec<_>>(), [&b"a"[..], b"b"]);
+    let (alone, _) = read_publisher(&desk.file("a.csv", registry(compared)), &study(&[])).expect("read");
+    assert_eq!((names(&alone), alone.arm, alone.opportunity), (names(&rows), rows.arm, rows.opportunity));
+    let left: Vec<(&str, u64)> =
+        report.arms_left_out.iter().map(|arm| (arm.label.as_str(), arm.rows)).collect();
+    assert_eq!((left, report.rows_read, report.rows_kept), (vec![("observed", 3), ("absent", 0)], 5, 2));
+    assert_eq!((report.without_opportunity, report.duplicates_dropped), (0, 0));
+    let shown = report.to_string();
+    assert!(shown.contains("3 rows left out: arm \"observed\", which the study does not compare"), "{shown}");
+    // A label that nobody named is no arm: nobody is dropped for a slip of the pen.
+    let error = registry_error(registry(&format!("{compared}c,Observed,1954-04-26\n")), &[TWO_OTHERS]);
+    assert!(error.starts_with("registry.csv, line 4, column \"arm\": \"Observed\" is neither"), "{error}");
+    let error = registry_error(registry("c,observed,1954-04-26\nd,absent,\n"), &[TWO_OTHERS]);
+    assert_eq!(
+        error,
+        "registry.csv: no row whose arm is compared has an opportunity (column \"injected\"); nobody is left \
+         to measure"
+    );
+}
+
+#[test]
+fn nobody_is_in_an_arm_and_in_one_that_is_left_out() {
+    let text = "b,observed,\na,vaccine,1954-04-26\nb,placebo,1954-04-26\nA,absent,1954-04-26\n";
+    assert_eq!(
+        registry_error(registry(text), &[TWO_OTHERS, ("duplicates  = \"error\"", "duplicates  = \"first\"")]),
+        "registry.csv, line 3: the same identifier as line 5, whose arm is left out; nobody can be in two \
+         arms: correct one of them\nregistry.csv, line 4: the same identifier as line 2, whose arm is left \
+         out; nobody can be in two arms: correct one of them"
+    );
 }
 
 #[test]

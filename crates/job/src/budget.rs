@@ -7,6 +7,7 @@ use crate::run::ready;
 use base::{Error, PartyId};
 use data::sketch::{ALIKE, PURPOSE, Sketch};
 use num_traits::{Signed, Zero};
+use page::numbers::power;
 use privacy::dummies;
 use privacy::ledger::{self, Bytes32, Ledger, PUBLIC};
 use privacy::scales::{most_charged, most_seen};
@@ -375,7 +376,7 @@ fn delta(
     let Some(charge) = charge else { return Ok(None) };
     let most = party.policy.most_delta();
     let spent = ledger.spent_delta(lineage, &member.key)?;
-    let [said, bound, needs] = [&spent, &most, &charge.delta].map(small);
+    let [said, bound, needs] = [&spent, &most, &charge.delta].map(|delta| power(&small(delta)));
     Ok((spent + &charge.delta > most).then(|| {
         format!(
             "delta: {said} of {bound} spent on lineage {lineage} by {}; this match needs {needs}",

@@ -47,6 +47,8 @@ pub(crate) struct MemoryShares {
 pub(crate) struct LayingMemory {
     /// A writer of runs.
     pub runs: u64,
+    /// Half for blocks of rows whose cells are dealt at a time, half for the writers of what is dealt.
+    pub blocks: u64,
     /// The parts of all lanes together, aimed at.
     pub parts: u64,
     /// The same, at most.
@@ -63,6 +65,7 @@ impl MemoryShares {
             reading: ReadingMemory {
                 // Held twice while they grow.
                 lines: memory / 8,
+                rows: u64::MAX,
                 runs: (left / 4).max(RUN_MEMORY),
                 readers: (left / 2 / (DECODER + RUN_MEMORY)).max(1) as usize,
                 partition: (left / 32).clamp(1, 32 << 20),
@@ -73,6 +76,7 @@ impl MemoryShares {
             room: (left / 2).max(spill::MEMORY_MIN),
             laying: LayingMemory {
                 runs: (left / 8).max(RUN_MEMORY),
+                blocks: left / 2,
                 parts: left / 16,
                 parts_most: left.max(RUN_MEMORY),
             },

@@ -188,8 +188,8 @@ fn hidden_sizes(study: &Study) -> Result<Option<(String, String)>, Error> {
     for (i, member) in study.parties.iter().enumerate() {
         let Some(charge) = dummies::charge(study, PartyId(i as u8))? else { return Ok(None) };
         let rho = release::rational::to_f64(&charge.rho);
-        charged
-            .push((&member.name, format!("rho {rho} and delta {}", release::rational::small(&charge.delta))));
+        let delta = page::numbers::power(&release::rational::small(&charge.delta));
+        charged.push((&member.name, format!("rho {rho} and delta {delta}")));
     }
     let same = charged.iter().all(|(_, charge)| *charge == charged[0].1);
     let text = match same {

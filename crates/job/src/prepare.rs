@@ -424,7 +424,7 @@ fn work_warning(party: &PartySetup, study: &Study) -> Option<String> {
 ///
 /// # Errors
 /// When the rows cannot be read.
-fn too_small(study: &Study, rows: &RowStore) -> Result<Vec<String>, Error> {
+pub fn too_small(study: &Study, rows: &RowStore) -> Result<Vec<String>, Error> {
     let Question::Lift(lift) = &study.kind else { return Ok(Vec::new()) };
     let least = lift.release.minimum_group;
     let text = |what: String, has: u64| {

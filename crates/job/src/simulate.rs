@@ -17,12 +17,13 @@ use crate::plan::policy;
 use crate::prepare::{Built, build_all};
 use base::{Error, PartyId, Roster, Seed};
 use columns::JoinedColumns;
-use data::{DataLocation, InputReport, RowStore, RowStream, read_rows};
+use data::{DataLocation, InputReport, ReadingMemory, RowStore, RowStream, SpoolRoom, read_rows};
 use engine::{Clear, Share, Shares, run_rows};
 use join::JoinedTable;
 use net::Session;
 use numbers::{NumberReader, ReadNumber, ReadPart};
 use page::numbers::{count, counted};
+use privacy::dummies;
 use privacy::scales::Scales;
 use program::Viewer;
 use release::rational::to_f64;
@@ -236,7 +237,7 @@ pub fn simulate(asked: &SimulationQuestion, progress: SimulationProgress<'_>) ->
         )));
     }
     let built = build_all(&file.runs, &policy())?;
-    let rows = Files::read(asked, progress)?;
+    let rows = Files::read(asked, SIMULATED_ROWS, progress)?;
     let runs = built.iter().map(|(run, built)| rows.simulate((run, built), asked, progress));
     let runs = runs.collect::<Result<_, _>>()?;
     Ok(Simulation {
@@ -260,10 +261,10 @@ struct Files {
 }
 
 impl Files {
-    /// Reads each party's file as its run would.
-    fn read(asked: &SimulationQuestion, progress: SimulationProgress<'_>) -> Result<Self, Error> {
+    /// Reads each party's file as its run would, and no more than so many rows of all of them.
+    fn read(asked: &SimulationQuestion, most: u64, progress: SimulationProgress<'_>) -> Result<Self, Error> {
         let (mut parties, mut rows) = (Vec::new(), BTreeMap::new());
-        let mut left = SIMULATED_ROWS;
+        let mut left = most;
         for (number, member) in asked.file.parties.iter().enumerate() {
             let run = asked.file.runs_of(&member.name).next();
             let run = run.ok_or_else(|| Error::misuse("a member takes part in a run"))?;
@@ -274,8 +275,8 @@ impl Files {
             let at = run.parties.iter().position(|party| party.name == member.name).unwrap_or_default();
             let SimulatedData { path, store, format, stream } = files;
             let location = DataLocation { path, store, format, stream: stream.as_ref() };
-            let (own, inputs) = read_rows(location, run, PartyId(at as u8), None)?;
-            left = within_rows(left, own.len())?;
+            let (own, inputs) = read_rows(location, run, PartyId(at as u8), Some(&memory_for(left, most)))?;
+            left = left.saturating_sub(own.len());
             parties.push(SimulatedParty {
                 name: member.name.clone(),
                 data: (!asked.made_up.contains(&member.name)).then(|| files.path.clone()),
@@ -306,9 +307,12 @@ impl Files {
             views.extend(trial.view(viewer, asked, (&seed, progress))?);
         }
         let mut notes = joined.notes.clone();
-        if study.matching.dummies.is_some() {
-            notes.push("rows that a run adds to hide sizes are not simulated".to_owned());
+        if joined.shared == 0 {
+            let made_up =
+                if asked.made_up.is_empty() { "" } else { ": identifiers of made-up files are made up" };
+            notes.push(format!("no row is in the files of all parties{made_up}"));
         }
+        notes.extend(hidden_sizes(study)?);
         Ok(SimulatedRun { parties: names, joined: joined.rows, shared: joined.shared, notes, views })
     }
 }
@@ -318,15 +322,30 @@ fn seed_of(asked: &SimulationQuestion, study: &Study) -> Seed {
     Seed::from_bytes([0; 32]).fork(&format!("simulate/{}/{}", asked.seed, names.join("/")))
 }
 
-/// Rows that may still be read.
-fn within_rows(left: u64, rows: u64) -> Result<u64, Error> {
-    left.checked_sub(rows).ok_or_else(|| {
-        Error::input(format!(
-            "all parties together have more than {} rows, and a simulation holds all of them in memory \
-             (SIMULATED_ROWS): take a part of the files, or --made-up ROWS",
-            count(SIMULATED_ROWS)
-        ))
+/// Memory for `left` more rows of `most`, and nothing beyond it.
+fn memory_for(left: u64, most: u64) -> SpoolRoom<'static> {
+    let memory = ReadingMemory { rows: left, ..ReadingMemory::UNBOUNDED };
+    SpoolRoom::new(memory, move || {
+        Err(Error::input(format!(
+            "all parties' files together have more than {} rows, and a simulation holds all of them in \
+             memory (SIMULATED_ROWS): take a part of the files, or --made-up ROWS",
+            count(most)
+        )))
     })
+}
+
+/// What a reader should know of the rows that a run makes up.
+fn hidden_sizes(study: &Study) -> Result<Option<String>, Error> {
+    if study.matching.dummies.is_none() {
+        return Ok(None);
+    }
+    let many = dummies::in_match(study)?.map_or_else(String::new, |[mean, sigma]| {
+        format!(" (about {}, give or take {}, in the size of the match)", count(mean), count(2 * sigma))
+    });
+    Ok(Some(format!(
+        "sizes are exact here: a run hides them with made-up rows{many}, which a program over `rows any` \
+         counts"
+    )))
 }
 
 /// The noise of a study, whose groups are known where a mode publishes them.
@@ -468,12 +487,31 @@ fn put_together(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use data::generate;
+    use std::path::Path;
 
+    /// Reading ends at the bound: what is wrong with later lines is not met.
     #[test]
-    fn rows_beyond_the_bound_are_refused() {
-        let left = within_rows(SIMULATED_ROWS, SIMULATED_ROWS - 1).unwrap();
-        assert_eq!(within_rows(left, 1).unwrap(), 0);
-        let error = within_rows(left, 2).unwrap_err().to_string();
-        assert!(error.contains("more than 20,000,000 rows") && error.contains("SIMULATED_ROWS"), "{error}");
+    fn rows_beyond_the_bound_are_refused_before_they_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, _) = StudyFile::read(Path::new("../../examples/lift.toml")).unwrap();
+        let names: Vec<String> = file.parties.iter().map(|member| member.name.clone()).collect();
+        let made = generate::for_study(folder.path(), &file, &names, [60, 40], 7).unwrap();
+        let data: BTreeMap<String, SimulatedData> =
+            made.iter().map(|made| (made.party.clone(), PathBuf::from(&made.path).into())).collect();
+        let asked = SimulationQuestion { file, data, made_up: names, draws: 0, seed: 7, threads: 1 };
+        let read = |most| Files::read(&asked, most, &|_, _, _| {});
+        let parties = read(1_000).unwrap_or_else(|e| panic!("{e}")).parties;
+        let rows = parties.iter().map(|party| party.inputs.rows_read).sum();
+        assert!(read(rows).is_ok());
+        let path = &asked.data[&asked.file.parties[1].name].path;
+        let mut text = std::fs::read_to_string(path).unwrap();
+        text.push_str("one,field,and,many,others\n");
+        std::fs::write(path, text).unwrap();
+        let error = |most| read(most).err().unwrap().to_string();
+        let refused = error(rows - 1);
+        assert!(refused.starts_with("all parties' files together have more than "), "{refused}");
+        assert!(refused.contains("SIMULATED_ROWS"), "{refused}");
+        assert!(error(rows).contains("fields where the header has"), "{}", error(rows));
     }
 }

@@ -260,7 +260,7 @@ fn noise_that_a_ledger_cannot_bear_is_refused_before_the_match() {
     assert_eq!(outlook(&world), [""; 0]);
     world.retitle("second");
     let said = outlook(&world).join("; ");
-    assert!(said.contains("could be told from exact noise by more than 1e-9 of delta at rho 5.02"), "{said}");
+    assert!(said.contains("could be told from exact noise by more than 10⁻⁹ of delta at rho 5.02"), "{said}");
     let entries = world.ledger(0).entries().unwrap().len();
     for (error, name) in texts(world.run()).iter().zip(NAMES) {
         assert!(error.starts_with(&format!("{name} at agree")) && error.contains("exact noise"), "{error}");

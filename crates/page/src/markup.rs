@@ -84,15 +84,14 @@ pub fn number(shown: &str) -> Markup {
     text(minus(shown))
 }
 
-/// The minus signs of formatted numbers as U+2212: those before a digit that begin a word or an interval, or
-/// an exponent. Hyphens inside names stay.
+/// The minus signs of formatted numbers as U+2212: those before a digit that begin a word or an interval.
+/// Hyphens inside names stay.
 pub fn minus(shown: &str) -> String {
     let chars: Vec<char> = shown.chars().collect();
-    let before = |at: usize, back: usize| at.checked_sub(back).map(|place| chars[place]);
+    let before = |at: usize| at.checked_sub(1).map(|place| chars[place]);
     let is_minus = |at: usize| {
-        let begins = before(at, 1).is_none_or(|c| c.is_whitespace() || matches!(c, '[' | '('));
-        let exponent = before(at, 1) == Some('e') && before(at, 2).is_some_and(|c| c.is_ascii_digit());
-        (begins || exponent) && chars.get(at + 1).is_some_and(char::is_ascii_digit)
+        let begins = before(at).is_none_or(|c| c.is_whitespace() || matches!(c, '[' | '('));
+        begins && chars.get(at + 1).is_some_and(char::is_ascii_digit)
     };
     let sign = |(at, &c)| if c == '-' && is_minus(at) { '\u{2212}' } else { c };
     chars.iter().enumerate().map(sign).collect()
@@ -132,7 +131,7 @@ mod tests {
     fn only_numbers_get_a_minus_sign() {
         for (shown, expected) in [
             ("-5", "\u{2212}5"),
-            ("[-1.5, -2e-6]", "[\u{2212}1.5, \u{2212}2e\u{2212}6]"),
+            ("[-1.5, -2·10⁻⁶]", "[\u{2212}1.5, \u{2212}2·10⁻⁶]"),
             ("12.88 [-0.2, 3]", "12.88 [\u{2212}0.2, 3]"),
             ("peer-00377", "peer-00377"),
             ("known to shop-1 alone", "known to shop-1 alone"),

@@ -18,14 +18,29 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     grouped(if is_zero { text.trim_start_matches('-') } else { &text })
 }
 
-/// As a power of ten, with at most three digits: `1.23e-9`, `1e-6`.
+/// As a power of ten, with at most three digits: `1.23·10⁻⁹`, `10⁻⁶`.
 pub fn scientific(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_owned();
     }
-    let text = format!("{value:.2e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'))
+    power(&format!("{value:.2e}"))
+}
+
+/// A number as files have it, for people: `1.20e-9` as `1.2·10⁻⁹`, `1e-6` as `10⁻⁶`; other text unchanged.
+pub fn power(text: &str) -> String {
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let parts = text.split_once('e').filter(|(digits, _)| digits.parse::<f64>().is_ok());
+    let Some((digits, Ok(exponent))) = parts.map(|(digits, power)| (digits, power.parse::<i32>())) else {
+        return text.to_owned();
+    };
+    let raised = exponent.unsigned_abs().to_string();
+    let raised = raised.bytes().map(|digit| RAISED[usize::from(digit - b'0')]);
+    let power: String = ['1', '0'].into_iter().chain((exponent < 0).then_some('⁻')).chain(raised).collect();
+    match trimmed(digits).as_str() {
+        "1" => power,
+        "-1" => format!("-{power}"),
+        digits => format!("{digits}·{power}"),
+    }
 }
 
 /// With this many significant digits at least; small and large ones as a power of ten.
@@ -59,10 +74,9 @@ pub fn plain(value: f64, digits: i32) -> String {
 /// A number as people write it in a study: `0.1`, `1`, `2.45`; at most `digits` significant digits.
 pub fn short(value: f64, digits: i32) -> String {
     let text = significant(value, digits);
-    if text.contains('.') && !text.contains('e') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 

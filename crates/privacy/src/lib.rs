@@ -64,7 +64,7 @@ pub fn bears(what: &str, rho: &Rational, tau: &Rational) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::refused(format!(
-        "{what} could be told from exact noise by more than 1e-9 of delta at rho {}: agree on less rho",
+        "{what} could be told from exact noise by more than 10⁻⁹ of delta at rho {}: agree on less rho",
         shown(rho)
     )))
 }
@@ -106,7 +106,7 @@ impl PrivacyTotal {
         self.sizes.parse::<Rational>().ok().map(|sizes| to_f64(&sizes))
     }
 
-    /// `(2.26, 1e-6)-DP`, rounded up.
+    /// `(2.26, 10⁻⁶)-DP`, rounded up.
     #[must_use]
     pub fn words(&self) -> String {
         format!("({}, {})-DP", up(self.epsilon, 3), up(self.delta, 3))
@@ -139,7 +139,7 @@ mod tests {
         let delta = Rational::new(93.into(), 100_000_000_000u64.into());
         let total = PrivacyTotal::new(&ratio(11, 100), &delta, &ratio(1, 100));
         assert_eq!((total.rho.as_str(), total.sizes.as_str()), ("11/100", "1/100"));
-        assert_eq!(total.words(), "(2.26, 1e-6)-DP");
+        assert_eq!(total.words(), "(2.26, 10⁻⁶)-DP");
         assert!((total.epsilon - 2.25617).abs() < 1e-4 && total.delta == DELTA, "{total:?}");
         // A delta that is no smaller than the one quoted adds up.
         let large = PrivacyTotal::new(&ratio(1, 10), &ratio(1, 1_000_000), &ratio(0, 1));
@@ -148,7 +148,7 @@ mod tests {
         let study = Study::parse("lift.toml", LIFT).expect("a study");
         for viewer in [PartyId(0), PartyId(1)] {
             let total = PrivacyTotal::of_view(&study, viewer, &ratio(1, 10), 1).expect("in range");
-            assert_eq!((total.rho.as_str(), total.words().as_str()), ("11/100", "(2.26, 1e-6)-DP"));
+            assert_eq!((total.rho.as_str(), total.words().as_str()), ("11/100", "(2.26, 10⁻⁶)-DP"));
             // Six matches that were charged are six times the sizes.
             let six = PrivacyTotal::of_view(&study, viewer, &ratio(1, 10), 6).expect("in range");
             assert_eq!((six.rho.as_str(), six.sizes.as_str(), six.size_charges), ("4/25", "3/50", 6));

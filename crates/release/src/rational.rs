@@ -80,7 +80,7 @@ pub fn shown(value: &Rational) -> String {
     format!("{whole}.{part}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A probability near 0: `1.2e-9`, rounded up in the second digit; `0`.
+/// A probability near 0 as files have it: `1.2e-9`, rounded up in the second digit; `0`.
 #[must_use]
 pub fn small(value: &Rational) -> String {
     match to_f64(value) {

@@ -62,8 +62,8 @@ impl Field {
 
     /// What a report has in decimal; anything else is text.
     fn decimal(text: &str) -> Self {
-        let (whole, part) = text.strip_prefix('-').unwrap_or(text).split_once('.').unwrap_or((text, "0"));
-        let whole = whole.strip_prefix('-').unwrap_or(whole);
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let (whole, part) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if digits(whole) && digits(part) { Self::Number(text.to_owned()) } else { Self::text(text) }
     }

@@ -14,7 +14,7 @@ use crate::{
 };
 use base::clean;
 use page::numbers::{
-    bytes, count, duration, grouped, handled, p_value, percent, rho, scaled, short, significant,
+    bytes, count, duration, grouped, handled, p_value, percent, power, rho, scaled, short, significant,
 };
 use std::fmt::Write;
 
@@ -646,7 +646,7 @@ fn privacy_lines(out: &mut String, report: &RunReport) {
         line(out, &format!("  privacy   {}", wording::NO_NOISE));
         let charged = match &report.disclosed.dummies {
             Some(dummies) => {
-                format!("charged for the sizes shown: rho {}, delta {}", dummies.rho, dummies.delta)
+                format!("charged for the sizes shown: rho {}, delta {}", dummies.rho, power(&dummies.delta))
             }
             None => "nothing was charged".to_owned(),
         };

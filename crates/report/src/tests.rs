@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::html::samples;
-use data::{ColumnReport, IdentifierReport, StepReport};
+use data::{ArmLeftOut, ColumnReport, IdentifierReport, StepReport};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -19,7 +19,10 @@ fn whole() -> RunReport {
     report.broke_off =
         vec![PeerHistory { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];
     let steps = vec![StepReport { step: "trim".into(), changed: 1, first: "line 2".into() }];
-    report.inputs.identifiers = vec![IdentifierReport { steps, ..IdentifierReport::default() }];
+    let mut identifier = IdentifierReport::default();
+    identifier.steps = steps;
+    report.inputs.identifiers = vec![identifier];
+    report.inputs.arms_left_out = vec![ArmLeftOut { label: "observed".into(), rows: 7 }];
     report.disclosed.dummies = Some(DummiesInfo {
         epsilon: "1".into(),
         rho: "1/100".into(),
@@ -85,7 +88,7 @@ fn a_public_result_is_the_same_at_all_parties() {
         assert!(text.contains(&own.study.full_hash) && text.contains("adding or removing a row"), "{text}");
         assert!(text.contains("hospitals") && text.contains(&own.study.program), "{text}");
     }
-    assert!(made[0][1].contains("it costs rho 0.1 (1/10) = (2.15, 1e-6)-DP; attempt 2."), "{}", made[0][1]);
+    assert!(made[0][1].contains("it costs rho 0.1 (1/10) = (2.15, 10⁻⁶)-DP; attempt 2."), "{}", made[0][1]);
     let none = PublicReport::of(&samples::registry()).expect_err("no public result");
     assert!(none.to_string().contains("no public result") && matches!(none.kind(), base::Fault::Input(_)));
     let old = RunReport { public_terms: None, ..own };
@@ -136,7 +139,7 @@ fn own_numbers_stand_apart_from_the_public_result() {
     let (before, own) = page.split_once(">Reading of your own files<").expect("a section");
     let own = own.split_once("</section>").expect("it ends").0;
     assert!(own.contains("973") && !before.contains("973") && own.contains("For you only"), "{page}");
-    assert!(before.contains("tacit report --public") && before.contains("(2.15, 1e-6)-DP"), "{page}");
+    assert!(before.contains("tacit report --public") && before.contains("(2.15, 10⁻⁶)-DP"), "{page}");
 }
 
 /// What went out is told from what was paid for: a payment is nothing that others have seen.

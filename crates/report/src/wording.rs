@@ -238,7 +238,7 @@ pub fn hidden(disclosed: &Disclosure) -> Option<String> {
          towards each other party.",
         sizes(disclosed),
         dummies.rho,
-        dummies.delta
+        numbers::power(&dummies.delta)
     ))
 }
 
@@ -628,7 +628,7 @@ pub fn others(report: &RunReport) -> Vec<String> {
     others.map(|party| label(&party.name)).collect()
 }
 
-/// What each other party has spent on this party's data: `shop: 0.1 of 1 on this party's data, delta 2e-9`.
+/// What each other party has spent on this party's data: `shop: 0.1 of 1 on this party's data, delta 2·10⁻⁹`.
 pub fn spent(report: &RunReport) -> Vec<String> {
     let privacy = &report.privacy;
     let budget = numbers::short(privacy.budget, 3);
@@ -638,8 +638,10 @@ pub fn spent(report: &RunReport) -> Vec<String> {
         return vec![format!("{}: {spent} of {budget} on this party's data", others(report).join(", "))];
     }
     let one = |viewer: &SpentBy| {
-        let delta =
-            if viewer.delta == "0" { String::new() } else { format!(", delta {}", label(&viewer.delta)) };
+        let delta = match viewer.delta.as_str() {
+            "0" => String::new(),
+            delta => format!(", delta {}", label(&numbers::power(delta))),
+        };
         let (name, rho) = (label(&viewer.viewer), numbers::short(viewer.rho, 3));
         format!("{name}: {rho} of {budget} on this party's data{delta}")
     };

@@ -39,7 +39,9 @@ pub use key::StateKey;
 pub use log::{LOG_OBJECT_BYTES, LOG_RECORDS, LogLead, LogRecord, SNAPSHOT_EVERY, StateLog};
 pub use object::{OBJECT_PARTS, ObjectWriter, PART_BYTES};
 pub use run_state::{KeptName, RUNS_FOLDER, RunState, kept_runs};
-pub use runs::{PARTITIONS, PartitionRecords, RUN_MEMORY, RUNS, RecordSize, RunObject, RunReader, RunWriter};
+pub use runs::{
+    PARTITIONS, PartitionRecords, RUN_MEMORY, RUNS, RecordSize, RunObject, RunReader, RunWriter, RunWriters,
+};
 pub use seal::{ChunkSize, ObjectId, sealed_len};
 pub use sealed::{SealedReader, SealedStore, SealedWriter};
 pub use state::{OBJECT_BYTES, ObjectTraffic, StateStore, StoreLock, free_bytes};

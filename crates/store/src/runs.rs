@@ -12,6 +12,8 @@ pub use read::{PartitionRecords, RunReader};
 
 use crate::{ChunkSize, ObjectId, PART_BYTES, SealedStore, StoreError};
 use base::Error;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Partitions of a run.
 pub const PARTITIONS: u32 = 4_096;
@@ -62,7 +64,60 @@ pub struct RunWriter {
     arena: Vec<u8>,
     /// Partition and place in the arena.
     index: Vec<(u32, u32)>,
+    /// How many runs there are, of all who write to this folder.
+    numbers: Arc<AtomicU64>,
     runs: Vec<RunObject>,
+}
+
+/// Writers of the same partitions, as many as deal records at a time.
+pub struct RunWriters {
+    sealed: SealedStore,
+    folder: String,
+    shape: (u32, RecordSize),
+    memory: u64,
+    numbers: Arc<AtomicU64>,
+    /// Those that nobody has.
+    idle: Mutex<Vec<RunWriter>>,
+}
+
+impl RunWriters {
+    /// As [`RunWriter::new`]; each writer takes `memory` bytes.
+    #[must_use]
+    pub fn new(sealed: SealedStore, folder: &str, shape: (u32, RecordSize), memory: u64) -> Self {
+        let (numbers, idle) = Default::default();
+        Self { sealed, folder: folder.to_owned(), shape, memory, numbers, idle }
+    }
+
+    /// One that nobody else has.
+    ///
+    /// # Errors
+    /// As [`RunWriter::new`].
+    pub fn take(&self) -> Result<RunWriter, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let new = || RunWriter::new(self.sealed.clone(), &self.folder, self.shape, self.memory);
+        match idle {
+            Some(writer) => Ok(writer),
+            None => Ok(RunWriter { numbers: self.numbers.clone(), ..new()? }),
+        }
+    }
+
+    /// Takes one back, for the next who needs one.
+    pub fn give(&self, writer: RunWriter) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(writer);
+    }
+
+    /// Writes what is left; all runs, in the order of their names.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(self) -> Result<Vec<RunObject>, StoreError> {
+        let mut runs = Vec::new();
+        for writer in self.idle.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            runs.append(&mut writer.finish()?);
+        }
+        runs.sort_unstable_by(|a: &RunObject, b| a.name.cmp(&b.name));
+        Ok(runs)
+    }
 }
 
 impl RunWriter {
@@ -98,7 +153,8 @@ impl RunWriter {
             RecordSize::Prefixed => (room / 4 * 3, room / 4 / ENTRY),
         };
         let (arena, index) = (reserved(arena)?, reserved(index)?);
-        Ok(Self { sealed, folder: folder.to_owned(), partitions, size, arena, index, runs: Vec::new() })
+        let (folder, (numbers, runs)) = (folder.to_owned(), Default::default());
+        Ok(Self { sealed, folder, partitions, size, arena, index, numbers, runs })
     }
 
     /// Adds a record to a partition.
@@ -143,8 +199,8 @@ impl RunWriter {
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        let number = self.runs.len() as u64;
-        if number == RUNS {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        if number >= RUNS {
             return Err(Error::limit("RUNS", number + 1, RUNS).into());
         }
         let (size, arena) = (self.size, &self.arena);

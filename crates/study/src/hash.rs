@@ -193,6 +193,10 @@ fn encode_publisher(publisher: &Publisher, to: &mut FieldHasher) {
     to.text("arm", &publisher.arm);
     to.text("test", &publisher.test);
     to.text("control", &publisher.control);
+    // Studies of before leave no arm out, and keep their hash.
+    if !publisher.leave_out.is_empty() {
+        to.texts("arms left out", publisher.leave_out.iter().map(String::as_str));
+    }
     to.text("opportunity", &publisher.opportunity);
     to.optional("impressions", publisher.impressions.as_deref());
     encode_categories("breakdown", publisher.breakdown.as_ref(), to);

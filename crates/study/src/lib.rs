@@ -135,6 +135,8 @@ pub struct Publisher {
     pub test: String,
     /// The label of the control arm.
     pub control: String,
+    /// Labels of other arms. A row of one is left out and counted; none: a third label is an error.
+    pub leave_out: Vec<String>,
     /// The column of the opportunity's time. A row without one is left out and counted.
     pub opportunity: String,
     /// The column of the number of impressions, 0 to 65535.

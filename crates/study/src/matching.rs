@@ -501,9 +501,9 @@ impl MatchRule {
     pub fn tells(&self, first: &str) -> String {
         let sizes = match &self.dummies {
             Some(rule) => format!(
-                "with made-up rows among them that hide the exact numbers (epsilon {}, delta {:e})",
+                "with made-up rows among them that hide the exact numbers (epsilon {}, delta {})",
                 shown(&rule.epsilon),
-                rule.delta()
+                page::numbers::scientific(rule.delta())
             ),
             None => "exactly".to_owned(),
         };

@@ -289,7 +289,7 @@ fn lifts_apart(
 fn publisher(item: &TomlItem<'_, '_>) -> Result<Publisher, Error> {
     let section = item.section(&["arm", "opportunity", "impressions", "breakdown"])?;
     let example = "arm = { column = \"arm\", test = \"test\", control = \"control\" }";
-    let arm = section.need("arm", example)?.section(&["column", "test", "control"])?;
+    let arm = section.need("arm", example)?.section(&["column", "test", "control", "leave_out"])?;
     let (test, control) =
         (arm.need("test", "test = \"test\"")?, arm.need("control", "control = \"control\"")?);
     if test.text()? == control.text()? {
@@ -303,6 +303,9 @@ fn publisher(item: &TomlItem<'_, '_>) -> Result<Publisher, Error> {
         arm: arm.need("column", "column = \"arm\"")?.text()?.to_owned(),
         test: test.text()?.to_owned(),
         control: control.text()?.to_owned(),
+        leave_out: arm
+            .get("leave_out")
+            .map_or(Ok(Vec::new()), |item| other_arms(&item, [test.text()?, control.text()?]))?,
         opportunity: typed_column(
             &section.need("opportunity", "opportunity = { column = \"seen\", type = \"time\" }")?,
             "time",
@@ -310,6 +313,17 @@ fn publisher(item: &TomlItem<'_, '_>) -> Result<Publisher, Error> {
         impressions,
         breakdown: section.get("breakdown").as_ref().map(categories).transpose()?,
     })
+}
+
+/// Labels of arms that are not compared.
+fn other_arms(item: &TomlItem<'_, '_>, compared: [&str; 2]) -> Result<Vec<String>, Error> {
+    let others = labels(item, MAX_CATEGORIES)?;
+    for item in item.list()? {
+        if compared.contains(&item.text()?) {
+            return Err(item.refuse("it is the label of an arm that is compared"));
+        }
+    }
+    Ok(others)
 }
 
 /// `{ column = "x", type = "time" }` where only one type makes sense.

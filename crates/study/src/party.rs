@@ -18,7 +18,7 @@ use clap::{ArgAction, Args};
 use net::IpNetwork;
 use release::rational::{Rational, decimal, ratio};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use store::StoreOptions;
 
@@ -78,7 +78,8 @@ pub struct PartySettings {
     /// What a server has as well.
     #[command(flatten)]
     pub common: CommonSettings,
-    /// CSV or Parquet: a file, a folder or a pattern, or s3://BUCKET/.., gs://BUCKET/.., az://CONTAINER/..
+    /// CSV, Excel or Parquet: a file, a folder, a pattern, or s3://BUCKET/.., gs://BUCKET/..,
+    /// az://CONTAINER/..
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
     /// What a bucket needs to be told.
@@ -179,7 +180,8 @@ pub struct PartySetup {
     pub as_party: String,
     /// The identity made by `tacit keygen`.
     pub identity: PathBuf,
-    /// CSV or Parquet: the path of a file or a folder, a pattern, or a URL that names objects of a bucket.
+    /// CSV, Excel or Parquet: the path of a file or a folder, a pattern, or a URL that names objects of a
+    /// bucket.
     pub data: PathBuf,
     /// What a bucket needs to be told.
     pub store: StoreOptions,
@@ -600,13 +602,29 @@ fn default_memory(said: Option<u64>) -> u64 {
 }
 
 fn path(item: &TomlItem<'_, '_>, home: &Path) -> Result<PathBuf, Error> {
-    item.text().map(|text| home.join(text))
+    item.text().map(|text| beside(home, text))
+}
+
+/// A path from a folder, as people write it: `lift` and `../mails.csv` are `mails.csv`. A folder that is a
+/// link stays, for what is above it is somewhere else.
+fn beside(home: &Path, text: &str) -> PathBuf {
+    let (mut home, mut rest) = (home, Path::new(text));
+    while let Ok(above) = rest.strip_prefix("..") {
+        let named = matches!(home.components().next_back(), Some(Component::Normal(_)));
+        let Some(parent) = home.parent().filter(|_| named && !home.is_symlink()) else { break };
+        (home, rest) = (parent, above);
+    }
+    match (home.as_os_str().is_empty(), rest.as_os_str().is_empty()) {
+        (true, true) => ".".into(),
+        (false, true) => home.to_owned(),
+        _ => home.join(rest),
+    }
 }
 
 /// A folder, relative to that of the file, or a URL as it stands.
 fn place(item: &TomlItem<'_, '_>, home: &Path) -> Result<String, Error> {
     let text = item.text()?;
-    Ok(if text.contains("://") { text.to_owned() } else { home.join(text).display().to_string() })
+    Ok(if text.contains("://") { text.to_owned() } else { beside(home, text).display().to_string() })
 }
 
 /// Checks `host:port`.

@@ -7,3 +7,4 @@ pub mod machine;
 pub mod output;
 pub mod progress;
 pub mod values;
+pub mod width;

@@ -79,6 +79,7 @@ pub(super) fn text_of(
     if checked.peer_agrees == Some(true) {
         lines.push("peer       the peer's study says the same".to_owned());
     }
+    lines.extend(left_out(study));
     lines.extend(checked.warnings.iter().map(|warning| format!("warning    {warning}")));
     lines.extend(plan::effects(&checked.plan, study));
     lines.extend(checked.budget.iter().flat_map(budget_lines));
@@ -111,6 +112,18 @@ pub(super) fn text_of(
         ));
     }
     lines.join("\n")
+}
+
+/// Arms that are not compared.
+fn left_out(study: &Study) -> Option<String> {
+    let Question::Lift(lift) = &study.kind else { return None };
+    let labels: Vec<String> = lift.publisher.leave_out.iter().map(|label| format!("{label:?}")).collect();
+    (!labels.is_empty()).then(|| {
+        format!(
+            "left out   rows of the arms {}: as if they were in no file, neither matched nor counted",
+            labels.join(", ")
+        )
+    })
 }
 
 /// Runs of the publisher with several advertisers.

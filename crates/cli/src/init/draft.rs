@@ -4,6 +4,7 @@
 use base::Error;
 use std::path::Path;
 use study::StudyFile;
+use terminal::width::wrapped;
 
 /// Columns of a comment, at most.
 const WIDTH: usize = 100;
@@ -160,15 +161,7 @@ impl StudyDraft {
 
 /// A comment, in lines.
 pub fn comment(text: &str) -> String {
-    let (mut lines, mut line) = (String::new(), "#".to_owned());
-    for word in text.split_whitespace() {
-        if line.len() + 1 + word.len() > WIDTH {
-            lines += &format!("{line}\n");
-            line = "#".to_owned();
-        }
-        line += &format!(" {word}");
-    }
-    format!("{lines}{line}\n")
+    wrapped(text, WIDTH, "# ", "# ").join("\n") + "\n"
 }
 
 /// A line with the comment that says why.

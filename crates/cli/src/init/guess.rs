@@ -80,6 +80,10 @@ const CONTROL: [&str; 20] = [
     "baseline",
 ];
 
+/// First words of their labels: `No E-Mail`.
+const UNTREATED: [&str; 9] =
+    ["no", "control", "without", "ohne", "kein", "keine", "kontrolle", "holdout", "placebo"];
+
 /// The words of a name, in small letters.
 fn words(name: &str) -> impl Iterator<Item = String> {
     let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -145,23 +149,20 @@ pub fn is_time(column: &ColumnSurvey) -> bool {
     column.times.iter().any(plain) || !column.times.is_empty() && named(&column.name, &TIME)
 }
 
-/// Whether a column may be the arm: two values.
-pub fn is_arm(column: &ColumnSurvey) -> bool {
-    column.values.len() == 2
-}
-
 /// Whether its name says that it is the arm.
 pub fn is_named_arm(column: &ColumnSurvey) -> bool {
     named(&column.name, &ARM)
 }
 
-/// The label of the arm that was not treated, of two; none where they do not say.
-pub fn control(labels: [&str; 2]) -> Option<&str> {
-    let is = |label: &&str| CONTROL.contains(&label.to_lowercase().trim());
-    match [labels.iter().find(|label| is(label)), labels.iter().rev().find(|label| is(label))] {
-        [Some(one), Some(other)] if one == other => Some(one),
-        _ => None,
-    }
+/// The label of the arm that was not treated; none where they do not say.
+pub fn control<'l>(labels: &[&'l str]) -> Option<&'l str> {
+    let is = |label: &str| {
+        let first = words(label).next();
+        CONTROL.contains(&label.to_lowercase().trim())
+            || first.is_some_and(|first| UNTREATED.contains(&first.as_str()))
+    };
+    let mut found = labels.iter().filter(|label| is(label));
+    found.next().filter(|_| found.next().is_none()).copied()
 }
 
 /// Whether a column may be amounts of money: how sure.
@@ -171,21 +172,36 @@ pub fn money(column: &ColumnSurvey) -> u32 {
     2 * u32::from(named) + u32::from(decimals)
 }
 
-/// The currency in the name of a column.
-pub fn currency(name: &str) -> Option<&'static str> {
-    let known = [
-        ("eur", "EUR"),
-        ("euro", "EUR"),
-        ("€", "EUR"),
-        ("usd", "USD"),
-        ("$", "USD"),
-        ("gbp", "GBP"),
-        ("£", "GBP"),
-        ("chf", "CHF"),
-    ];
+/// Codes of currencies that are no words of anything else.
+const CURRENCIES: [&str; 20] = [
+    "eur", "usd", "gbp", "chf", "sek", "nok", "dkk", "pln", "czk", "huf", "jpy", "cny", "krw", "inr", "aud",
+    "nzd", "brl", "mxn", "zar", "sgd",
+];
+/// Signs and names of currencies.
+const SIGNS: [(&str, &str); 6] =
+    [("€", "EUR"), ("$", "USD"), ("£", "GBP"), ("¥", "JPY"), ("euro", "EUR"), ("euros", "EUR")];
+/// Hundredths of them.
+const CENTS: [&str; 4] = ["cent", "cents", "ct", "cts"];
+
+/// The unit that the name of a column says: `EUR`, or `EUR cent` of `amount_eur_cents`.
+pub fn unit(name: &str) -> Option<String> {
     let small = name.to_lowercase();
-    let is = |unit: &str| words(name).any(|word| word == unit) || !unit.is_ascii() && small.contains(unit);
-    known.into_iter().find(|(unit, _)| is(unit) || *unit == "$" && small.contains('$')).map(|(_, unit)| unit)
+    let has = |unit: &str| match unit.is_ascii() && unit != "$" {
+        true => words(name).any(|word| word == unit),
+        false => small.contains(unit),
+    };
+    let code = CURRENCIES.into_iter().find(|code| has(code)).map(str::to_uppercase);
+    let sign = || SIGNS.into_iter().find(|(sign, _)| has(sign)).map(|(_, code)| code.to_owned());
+    let cent = CENTS.into_iter().any(has).then_some("cent");
+    let parts: Vec<String> = code.or_else(sign).into_iter().chain(cent.map(str::to_owned)).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// How many of so many numbers a bound may leave beyond it: one of a hundred, and of few numbers four, or a
+/// tenth. What is told of data then does not hang on the largest of them alone.
+pub fn left_beyond(numbers: u64) -> u64 {
+    let few = if numbers < 2 { 0 } else { (numbers / 10).clamp(1, 4) };
+    (numbers.saturating_sub(1) / 100).max(few)
 }
 
 /// The smallest of 1, 2, 5, 10, 20, 50, .. that is no smaller.
@@ -265,14 +281,28 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_does_not_hang_on_one_number() {
+        let beyond = [0, 1, 2, 9, 10, 25, 40, 300, 1_000, 100_000].map(left_beyond);
+        assert_eq!(beyond, [0, 0, 1, 1, 1, 2, 4, 4, 9, 999]);
+    }
+
+    #[test]
     fn names_say_what_a_column_is() {
-        assert_eq!(control(["mail", "Holdout"]), Some("Holdout"));
-        assert_eq!((control(["a", "b"]), control(["no", "none"])), (None, None));
+        assert_eq!(control(&["mail", "Holdout"]), Some("Holdout"));
+        assert_eq!((control(&["a", "b"]), control(&["no", "none"])), (None, None));
+        assert_eq!(control(&["Mens E-Mail", "No E-Mail", "Womens E-Mail"]), Some("No E-Mail"));
         assert!(same_name("E-Mail", "email") && !same_name("email", "phone"));
-        assert_eq!(
-            (currency("Betrag EUR"), currency("Betrag (€)"), currency("europe")),
-            (Some("EUR"), Some("EUR"), None)
-        );
+        for (name, expected) in [
+            ("Betrag EUR", "EUR"),
+            ("Betrag (\u{20ac})", "EUR"),
+            ("amount_eur", "EUR"),
+            ("amount_eur_cents", "EUR cent"),
+            ("price $", "USD"),
+            ("europe", ""),
+            ("percent", ""),
+        ] {
+            assert_eq!(unit(name).unwrap_or_default(), expected, "{name}");
+        }
         assert!(named("Kundennummer", &PERSON) && named("Versanddatum", &TIME) && !named("region", &PERSON));
         assert_eq!(
             (plain_name("Mails 2026.02"), plain_name("2026 b-")),

@@ -1,16 +1,17 @@
 //! `tacit init lift`: one party says who was treated, the other what happened.
 
 mod events;
+mod offers;
 mod trial;
 
-use super::InitCommon;
 use super::draft::{StudyDraft, comment, quoted, said};
-use super::guess::round_up;
+use super::guess::{left_beyond, round_up};
 use super::making::{Beginning, Making};
-use super::period::WholeMonths;
+use super::period::{DayCounts, SaidMonths, WholeMonths};
+use super::{InitCommon, ProposedPrice};
 use base::{Error, PartyId};
 use clap::{ArgGroup, Args};
-use data::Rows;
+use data::RowStore;
 use data::survey::{TimeKind, TimeSurvey};
 use std::path::PathBuf;
 use study::time::Unit;
@@ -21,6 +22,7 @@ use study::{LiftStudy, MAX_CLAMP, Question, Study};
 #[command(after_help = "Examples:\n  \
                   tacit init lift --publisher mails.csv --out lift\n  \
                   tacit init lift --publisher mails.csv --arm group --control holdout --yes\n  \
+                  tacit init lift --publisher mails.csv --test \"Mens E-Mail\" --control \"No E-Mail\"\n  \
                   tacit init lift --advertiser sales.csv --study lift/study.toml\n  \
                   tacit init lift --advertiser sales.xlsx --study study.toml --value amount --clamp 500\n\
                   Either party may begin. Without a terminal every question is a flag: the error says it.")]
@@ -44,6 +46,10 @@ pub struct LiftInitArgs {
     /// The label of those who were not
     #[arg(long, value_name = "LABEL", conflicts_with = "advertiser", help_heading = "Publisher")]
     pub control: Option<String>,
+    /// The label of another arm, whose rows are left out; repeated for others. All that the file has, unless
+    /// told
+    #[arg(long, value_name = "LABEL", conflicts_with = "advertiser", help_heading = "Publisher")]
+    pub leave_out: Vec<String>,
     /// The column that says when a person could first be treated: in both arms
     #[arg(long, value_name = "COLUMN", conflicts_with = "advertiser", help_heading = "Publisher")]
     pub opportunity: Option<String>,
@@ -59,7 +65,7 @@ pub struct LiftInitArgs {
     /// The column of its value, one for each --event; 1 to count events
     #[arg(long, value_name = "COLUMN|1", conflicts_with = "publisher", help_heading = "Advertiser")]
     pub value: Vec<String>,
-    /// The unit of values: EUR
+    /// The unit of values: EUR; or none
     #[arg(long, value_name = "UNIT", conflicts_with = "publisher", help_heading = "Advertiser")]
     pub unit: Option<String>,
     /// Values below zero: net takes them off earlier ones, leave-out drops them, error refuses them
@@ -90,9 +96,12 @@ pub struct LiftInitArgs {
     /// The unit of times: second, minute, hour or day; the finest that the files have unless told
     #[arg(long, value_name = "UNIT", value_parser = ["second", "minute", "hour", "day"])]
     pub time_unit: Option<String>,
-    /// Who begins: the zCDP that the public result costs
-    #[arg(long, value_name = "RHO", conflicts_with = "study")]
-    pub rho: Option<String>,
+    /// The months that the study says times are in, first and last; those of the file unless told
+    #[arg(long, value_name = "YYYY-MM..YYYY-MM", value_parser = SaidMonths::parse)]
+    pub months: Option<SaidMonths>,
+    /// What it costs.
+    #[command(flatten)]
+    pub price: ProposedPrice,
 }
 
 /// Which half of the study is made.
@@ -123,12 +132,7 @@ pub fn run(args: &LiftInitArgs) -> Result<(), Error> {
         (None, None) => return Err(Error::misuse("the command line has a side")),
     };
     let other = format!("lift --{}", side.other().name());
-    let beginning = Beginning {
-        kind: "lift",
-        party: side.name().to_owned(),
-        lacks: [side.name(), side.other().name()],
-        other: &other,
-    };
+    let beginning = Beginning { kind: "lift", lacks: [side.name(), side.other().name()], other: &other };
     let (mut making, mut draft) = Making::begin(&args.common, data, &beginning)?;
     let theirs = match making.completes {
         true => Some(typed(&draft, side, None)?),
@@ -150,7 +154,7 @@ pub fn run(args: &LiftInitArgs) -> Result<(), Error> {
     let both = |own: WholeMonths| before.map_or(own, |before| before.with(own));
     let exact = match making.is_read_whole()? {
         true => {
-            let study = typed(&draft, side, Some(both(own).wide()))?;
+            let study = typed(&draft, side, Some(both(own).wide()?))?;
             match side {
                 TrialSide::Publisher => trial::settle(&mut making, &mut draft, &study, own)?,
                 TrialSide::Advertiser => events::settle(&mut making, &mut draft, &study, (own, args))?,
@@ -163,6 +167,7 @@ pub fn run(args: &LiftInitArgs) -> Result<(), Error> {
             own
         }
     };
+    let exact = args.months.map_or(Ok(exact), |months| exact.said(months))?;
     let period = both(exact);
     making.tell(period.shown());
     draft.set("time", period.section(making.completes));
@@ -186,10 +191,7 @@ fn begin(making: &mut Making<'_>, draft: &mut StudyDraft, args: &LiftInitArgs) -
     draft.set("match", making.matching("pid")?);
     let person = said("What one identifier stands for: the guarantee is of one such.", "unit = \"person\"");
     draft.set("privacy", format!("[privacy]\n{person}"));
-    let rho = args.rho.as_deref().unwrap_or("0.1");
-    if rho.parse::<f64>().is_err() {
-        return Err(Error::input(format!("--rho is {rho}; write a decimal number such as 0.1")));
-    }
+    let rho = args.price.rho()?;
     let lines = [
         (
             "The difference of the arms per person, its interval, and the sums behind it.",
@@ -267,19 +269,19 @@ fn typed(draft: &StudyDraft, side: TrialSide, clock: Option<String>) -> Result<S
 }
 
 /// Reads all rows of this party as the study says.
-fn rows(
-    making: &Making<'_>,
-    study: &Study,
-    side: TrialSide,
-    mut each: impl FnMut(&Rows),
-) -> Result<data::InputReport, Error> {
-    let me = PartyId(u8::from(side == TrialSide::Advertiser));
-    let (store, report) = data::read_rows(making.location(), study, me, None)?;
-    store.each_block(|_, rows| {
-        each(rows);
-        Ok(())
-    })?;
-    Ok(report)
+fn read(making: &Making<'_>, study: &Study, side: TrialSide) -> Result<(RowStore, data::InputReport), Error> {
+    data::read_rows(making.location(), study, PartyId(u8::from(side == TrialSide::Advertiser)), None)
+}
+
+/// Says what of the times hangs on few rows.
+fn note_thin_ends(making: &mut Making<'_>, days: &DayCounts) {
+    for end in days.thin_ends() {
+        eprintln!(
+            "note: {end}. The study tells that month to the other party: correct the rows if they are a \
+             mistake, or say round months by --months 2026-01..2026-12"
+        );
+        making.because("time", "whole months of all rows", end);
+    }
 }
 
 /// The unit and the range of a column's times.
@@ -315,9 +317,11 @@ fn in_units(parts: u64, scale: u64) -> String {
     release::rational::shown(&release::rational::ratio(parts, scale))
 }
 
-/// The clamp for totals of people, in parts: the 99 % quantile, rounded up.
+/// The clamp for totals of people, in parts, rounded up: what but one of a hundred do not reach, and no
+/// single person decides.
 fn clamp(totals: &mut [u64]) -> u64 {
     totals.sort_unstable();
     let Some(last) = totals.len().checked_sub(1) else { return 1 };
-    round_up(totals[(last as f64 * 0.99).ceil() as usize].max(1)).min(MAX_CLAMP.into())
+    let at = last - left_beyond(totals.len() as u64) as usize;
+    round_up(totals[at].max(1)).min(MAX_CLAMP.into())
 }

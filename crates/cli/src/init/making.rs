@@ -48,14 +48,16 @@ pub struct Making<'a> {
     new_identity: bool,
     reasons: Vec<Reason>,
     tells: Vec<String>,
+    offers: Vec<String>,
 }
+
+/// Said of a name that nobody chose.
+const NAMED_BY_FILE: &str = " (by the name of its file unless answered otherwise; --party says another)";
 
 /// What has to be in an unfinished study, and how a new one begins.
 pub struct Beginning<'k> {
     /// The kind of study.
     pub kind: &'static str,
-    /// What this party is called unless told.
-    pub party: String,
     /// What the study must lack where it was begun; and what it lacks after this party where it was not.
     pub lacks: [&'k str; 2],
     /// The command of the other party, without the study.
@@ -82,7 +84,7 @@ impl<'a> Making<'a> {
         let study = common.study.clone().unwrap_or_else(|| out.join("study.toml"));
         let begun = common.study.as_deref().map(|path| begun(path, beginning)).transpose()?;
         let how = Answering::of(common.yes, common.stdin);
-        let party = party_name(common, how, beginning, begun.as_ref())?;
+        let party = party_name(common, how, (beginning, data), begun.as_ref())?;
         if begun.is_none() {
             vacant(&study, "to complete it for the other party, name it by --study")?;
         }
@@ -96,7 +98,7 @@ impl<'a> Making<'a> {
         let new_identity = !key.exists();
         let identity = if new_identity { Identity::generate()? } else { Identity::load(&key)? };
         let completes = begun.is_some();
-        let (reasons, tells) = (Vec::new(), Vec::new());
+        let (reasons, tells, offers) = (Vec::new(), Vec::new(), Vec::new());
         let mut making = Self {
             common,
             how,
@@ -112,8 +114,11 @@ impl<'a> Making<'a> {
             new_identity,
             reasons,
             tells,
+            offers,
         };
         making.show();
+        let by_file = if kind == "lift" || common.party.is_some() { "" } else { NAMED_BY_FILE };
+        making.tell(format!("this party's name: {}{by_file}", making.party));
         let mut draft = begun.unwrap_or_else(|| making.root(beginning));
         if draft.parties().any(|name| making.key_of(&draft, name)) {
             return Err(Error::input(format!(
@@ -213,6 +218,16 @@ impl<'a> Making<'a> {
         self.tells.push(what);
     }
 
+    /// Notes what could be asked as well, or why it could not.
+    pub fn offer(&mut self, what: String) {
+        self.offers.push(what);
+    }
+
+    /// Whether no value of a column can have been missed: all rows were looked at.
+    pub fn is_seen_whole(&self) -> bool {
+        self.survey.whole && self.survey.sampled == self.survey.read
+    }
+
     /// A column that was named, or the one of the candidates, or the answer to a question.
     ///
     /// # Errors
@@ -296,6 +311,14 @@ impl<'a> Making<'a> {
         let sign = column.numbers.as_ref().and_then(|numbers| numbers.decimal);
         let points = column.numbers.as_ref().is_some_and(|numbers| numbers.decimals > 0 && sign.is_none());
         match (sign, self.format.decimal) {
+            (Some(_), None) if column.numbers.as_ref().is_some_and(|numbers| numbers.unsure) => {
+                return Err(Error::input(format!(
+                    "{}, column \"{name}\": every comma in its numbers stands before three digits, so it \
+                     may stand before decimals or separate thousands: say --decimal , where it stands before \
+                     decimals; where it separates thousands, write the numbers without it",
+                    self.data.display()
+                )));
+            }
             (Some(sign), None) => {
                 let text = if sign == DecimalSign::Comma { "," } else { "." };
                 self.because("decimal", format!("\"{text}\""), format!("numbers of {name} are written so"));
@@ -487,6 +510,10 @@ impl<'a> Making<'a> {
         for Reason { setting, value, why } in &self.reasons {
             eprintln!("{}", base::clean(&format!("  {setting} = {value}: {why}")));
         }
+        if !self.offers.is_empty() {
+            eprintln!("\nResults could also be shown by, each with a share of rho of its own:");
+            self.offers.iter().for_each(|what| eprintln!("  {}", base::clean(what)));
+        }
         eprintln!("\nThe study file will tell the other party, and nothing else of the data:");
         self.tells.iter().for_each(|what| eprintln!("  {}", base::clean(what)));
         self.how.confirm(&format!("Write {} and {}?", self.study.display(), party_file.display()))?;
@@ -530,7 +557,7 @@ impl<'a> Making<'a> {
                 "identity": key.display().to_string(), "key": self.identity.fingerprint().to_string(),
                 "finished": self.completes, "rows": self.survey.read, "sampled": self.survey.sampled,
                 "columns": columns.collect::<Vec<_>>(), "chosen": chosen.collect::<Vec<_>>(),
-                "tells": self.tells, "next": next,
+                "offers": self.offers, "tells": self.tells, "next": next,
             }));
         }
         let made = if self.completes { "The study is complete" } else { "The study is begun" };
@@ -573,9 +600,9 @@ impl<'a> Making<'a> {
                 "For two parties on one machine; else the other's host: publisher.example.org:7000.",
             ),
         };
-        let lineage = self.common.lineage.clone().unwrap_or_else(|| {
-            let stem = self.data.file_stem().map(|stem| guess::plain_name(&stem.to_string_lossy()));
-            stem.filter(|stem| !stem.is_empty()).unwrap_or_else(|| party.clone())
+        let lineage = self.common.lineage.clone().unwrap_or_else(|| match stem(self.data) {
+            stem if stem.is_empty() => party.clone(),
+            stem => stem,
         });
         let reasons =
             self.reasons.iter().map(|r| comment(&format!("{} = {}: {}", r.setting, r.value, r.why)));
@@ -674,10 +701,18 @@ fn begun(path: &Path, beginning: &Beginning<'_>) -> Result<StudyDraft, Error> {
     }
 }
 
+/// The name of a file as one of a study; empty where it has no letters.
+fn stem(data: &Path) -> String {
+    data.file_stem().map_or_else(String::new, |stem| guess::plain_name(&stem.to_string_lossy()))
+}
+
+/// Names of files that say nothing of whose they are.
+const ANYBODY_S: [&str; 8] = ["data", "rows", "file", "table", "sheet", "export", "list", "input"];
+
 fn party_name(
     common: &InitCommon,
     how: Answering,
-    beginning: &Beginning<'_>,
+    (beginning, data): (&Beginning<'_>, &Path),
     begun: Option<&StudyDraft>,
 ) -> Result<String, Error> {
     let taken = |name: &str| begun.is_some_and(|draft| draft.parties().any(|other| other == name));
@@ -688,10 +723,27 @@ fn party_name(
             Err("a name has small letters, digits and -, at most 40, and begins with a letter".to_owned())
         }
     };
-    match &common.party {
-        Some(name) => check(name).map_err(|rule| Error::input(format!("--party {name}: {rule}"))),
-        None => check(&beginning.party)
-            .or_else(|_| how.words("--party NAME", "What is this party called in the study?", None, check)),
+    if let Some(name) = &common.party {
+        return check(name).map_err(|rule| Error::input(format!("--party {name}: {rule}")));
+    }
+    let question = "What is this party called in the study? The other party sees the name.";
+    let proposed = match (beginning.kind, stem(data)) {
+        ("lift", _) => {
+            return check(beginning.lacks[0]).or_else(|_| how.words("--party NAME", question, None, check));
+        }
+        (_, stem) if stem.is_empty() || ANYBODY_S.contains(&stem.as_str()) => {
+            if begun.is_some() {
+                "second".to_owned()
+            } else {
+                "first".to_owned()
+            }
+        }
+        (_, stem) if taken(&stem) => format!("{}-2", stem.chars().take(38).collect::<String>()),
+        (_, stem) => stem,
+    };
+    match how {
+        Answering::Asked => how.words("--party NAME", question, Some(&proposed), check),
+        _ => check(&proposed).or_else(|_| how.words("--party NAME", question, None, check)),
     }
 }
 

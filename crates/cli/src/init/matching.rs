@@ -1,12 +1,10 @@
 //! `tacit init match`: rows are matched, and nothing is computed.
 
-use super::InitCommon;
+use super::EqualInitArgs;
 use super::draft::{StudyDraft, said};
-use super::guess::plain_name;
 use super::making::{Beginning, Making};
 use base::Error;
 use clap::Args;
-use std::path::{Path, PathBuf};
 
 /// Makes study, party file and key of a study that only matches: one party begins it, the other completes it.
 #[derive(Debug, Args)]
@@ -15,12 +13,9 @@ use std::path::{Path, PathBuf};
                   tacit init match --data registry.csv --study match/study.toml\n  \
                   tacit match match/clinic.toml --out clinic.parquet")]
 pub struct MatchInitArgs {
-    /// The data: CSV, Excel or Parquet, a file, a folder or a pattern
-    #[arg(long, value_name = "DATA")]
-    pub data: PathBuf,
-    /// What each kind takes.
+    /// All that there is to say.
     #[command(flatten)]
-    pub common: InitCommon,
+    pub own: EqualInitArgs,
 }
 
 /// Makes this party's half.
@@ -28,9 +23,8 @@ pub struct MatchInitArgs {
 /// # Errors
 /// As [`super::run`].
 pub fn run(args: &MatchInitArgs) -> Result<(), Error> {
-    let beginning =
-        Beginning { kind: "match", party: party(&args.data), lacks: ["party"; 2], other: "match --data" };
-    let (mut making, mut draft) = Making::begin(&args.common, &args.data, &beginning)?;
+    let beginning = Beginning { kind: "match", lacks: ["party"; 2], other: "match --data" };
+    let (mut making, mut draft) = Making::begin(&args.own.common, &args.own.data, &beginning)?;
     if making.completes {
         draft = draft.finished();
         let study = draft.parse("the study")?.only()?;
@@ -40,11 +34,6 @@ pub fn run(args: &MatchInitArgs) -> Result<(), Error> {
         compute(&mut draft);
     }
     making.finish(&draft, beginning.other)
-}
-
-/// A party's name by that of its data.
-pub fn party(data: &Path) -> String {
-    data.file_stem().map_or_else(String::new, |stem| plain_name(&stem.to_string_lossy()))
 }
 
 /// The section `[compute]`.

@@ -1,6 +1,9 @@
 //! The times of a study: from the times of both parties' data, widened so that they tell whole months alone.
 
 use super::draft::said;
+use base::Error;
+use page::numbers::count;
+use std::collections::BTreeMap;
 use study::LiftStudy;
 use study::time::{Clock, Unit, date_of_days};
 
@@ -25,6 +28,83 @@ pub struct WholeMonths {
 fn month(day: i64) -> i64 {
     let of_month: i64 = date_of_days(day).rsplit('-').next().and_then(|text| text.parse().ok()).unwrap_or(1);
     day - (of_month - 1)
+}
+
+/// Months that somebody says, so that no row of the data does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaidMonths {
+    from: i64,
+    until: i64,
+}
+
+impl SaidMonths {
+    /// Reads `2026-01..2026-12`.
+    ///
+    /// # Errors
+    /// How it is written.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let day = |month: &str| base::days_of_date(&format!("{month}-01"));
+        let ends = text.split_once("..").and_then(|(from, until)| Some([day(from)?, day(until)?]));
+        match ends {
+            Some([from, until]) if from <= until => {
+                Ok(Self { from: from * DAY, until: month(until + 31) * DAY })
+            }
+            _ => Err("write the first month and the last: 2026-01..2026-12".to_owned()),
+        }
+    }
+}
+
+/// How many times lie in each month.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DayCounts(BTreeMap<i64, u64>);
+
+/// A month at an end of all times has so many of them, or is worth a word.
+const FEW: u64 = 10;
+
+impl DayCounts {
+    /// One more.
+    pub fn add(&mut self, clock: &Clock, time: u32) {
+        let seconds = clock.origin_seconds() + i64::from(time) * clock.unit().seconds();
+        *self.0.entry(seconds.div_euclid(DAY)).or_default() += 1;
+    }
+
+    /// The months of all of them, in the unit of those of a sample; none where there is no time.
+    pub fn period(&self, sample: &WholeMonths) -> Option<WholeMonths> {
+        let (first, last) = (self.0.first_key_value()?.0, self.0.last_key_value()?.0);
+        Some(WholeMonths::of(sample.unit, first * DAY, last * DAY, sample.counted))
+    }
+
+    /// What is told of the data at an end where few times lie, in words; nothing where all are few.
+    pub fn thin_ends(&self) -> Vec<String> {
+        let mut months: BTreeMap<i64, u64> = BTreeMap::new();
+        self.0.iter().for_each(|(day, times)| *months.entry(month(*day)).or_default() += times);
+        let all: u64 = months.values().sum();
+        let name = |month: i64| date_of_days(month).rsplit_once('-').map_or_else(String::new, |m| m.0.into());
+        let end = |side: &str, which: &str, months: Vec<(i64, u64)>| {
+            let (mut few, at) = (0, months.first()?.0);
+            for (month, times) in months {
+                if few + times >= FEW {
+                    let are = if few == 1 { "is" } else { "are" };
+                    return Some(format!(
+                        "{} of {} times {are} {side} {}, the {which} in {}",
+                        count(few),
+                        count(all),
+                        name(month),
+                        name(at)
+                    ))
+                    .filter(|_| month != at);
+                }
+                few += times;
+            }
+            None
+        };
+        let forward: Vec<(i64, u64)> = months.into_iter().collect();
+        let backward: Vec<(i64, u64)> = forward.iter().rev().copied().collect();
+        if all < 10 * FEW {
+            return Vec::new();
+        }
+        [end("before", "first", forward), end("after", "last", backward)].into_iter().flatten().collect()
+    }
 }
 
 impl WholeMonths {
@@ -57,19 +137,57 @@ impl WholeMonths {
     }
 
     /// A clock with room around these times, for looking at data; in the unit of these.
-    pub fn wide(&self) -> String {
-        let (from, span) = match (self.counted, self.unit) {
-            (true, _) => (0, LONGEST),
-            (false, Unit::Second) => (month(self.from / DAY - 365 * 30), LONGEST),
-            (false, unit) => (month(self.from / DAY - 365 * 30), 365 * 100 * DAY / unit.seconds()),
+    ///
+    /// # Errors
+    /// When no clock of that unit reaches from the first to the last.
+    pub fn wide(&self) -> Result<String, Error> {
+        let length = self.until - self.from;
+        let most = LONGEST.saturating_mul(self.unit.seconds());
+        if !self.counted && length > most {
+            return Err(Error::input(format!(
+                "times of the file go from {} to {} (whole months), and the longest time of a study is {} \
+                 years of {}s: correct the rows that are far from all others, or say --time-unit day",
+                date_of_days(self.from / DAY),
+                date_of_days(self.until / DAY - 1),
+                count((most / (365 * DAY)) as u64),
+                self.unit.name()
+            )));
+        }
+        // A sample may miss some.
+        let room = (30 * 365 * DAY).min((most - length) / 2);
+        let from = if self.counted { 0 } else { month((self.from - room).div_euclid(DAY)) };
+        let span = match self.counted {
+            true => LONGEST,
+            false => ((self.until + room - from * DAY) / self.unit.seconds()).min(LONGEST),
         };
-        format!("[time]\norigin = {}\nunit = \"{}\"\nspan = {span}\n", date_of_days(from), self.unit.name())
+        Ok(format!(
+            "[time]\norigin = {}\nunit = \"{}\"\nspan = {span}\n",
+            date_of_days(from),
+            self.unit.name()
+        ))
     }
 
-    /// The period of exact times of a clock.
-    pub fn exact(&self, clock: &Clock, times: [u32; 2]) -> Self {
-        let seconds = |time: u32| clock.origin_seconds() + i64::from(time) * clock.unit().seconds();
-        Self::of(self.unit, seconds(times[0]), seconds(times[1]), self.counted)
+    /// The months that were said instead.
+    ///
+    /// # Errors
+    /// When times are outside of them.
+    pub fn said(self, months: SaidMonths) -> Result<Self, Error> {
+        let SaidMonths { from, until } = months;
+        if self.counted {
+            return Err(Error::input(
+                "times of the file count seconds since 1970, which fixes what the study says: leave --months \
+                 out",
+            ));
+        }
+        if self.from < from || until < self.until {
+            return Err(Error::input(format!(
+                "--months leaves out times of the file, which go from {} to {} (whole months); a run would \
+                 refuse their rows",
+                date_of_days(self.from / DAY),
+                date_of_days(self.until / DAY - 1)
+            )));
+        }
+        Ok(Self { from, until, ..self })
     }
 
     /// What it tells.
@@ -129,6 +247,44 @@ impl WholeMonths {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_that_hang_on_few_rows_are_named() {
+        let origin = base::days_of_date("1900-01-01").unwrap();
+        let clock = Clock::new(origin * DAY, Unit::Day, 60_000).unwrap();
+        let mut days = DayCounts::default();
+        let mut add = |date: &str, times: u64| {
+            let day = (base::days_of_date(date).unwrap() - origin) as u32;
+            (0..times).for_each(|_| days.add(&clock, day));
+            days.clone()
+        };
+        assert!(add("2026-02-03", 9).thin_ends().is_empty(), "of few rows each counts");
+        assert!(add("2026-03-03", 1_200).thin_ends().len() == 1);
+        assert!(add("2026-02-04", 1).thin_ends().is_empty(), "ten are a month like others");
+        add("1926-02-03", 1);
+        let days = add("2026-04-01", 2);
+        assert_eq!(
+            days.thin_ends(),
+            [
+                "1 of 1,213 times is before 2026-02, the first in 1926-02",
+                "2 of 1,213 times are after 2026-03, the last in 2026-04"
+            ]
+        );
+        let sample = WholeMonths::of(Unit::Day, 0, 0, false);
+        let told = |until: i64, unit: Unit| WholeMonths::of(unit, -50_000 * DAY, until, false).wide();
+        assert!(told(20_000 * DAY, Unit::Day).unwrap().contains("origin = 1803-0"));
+        assert!(
+            told(20_000 * DAY, Unit::Second).unwrap_err().to_string().contains("is 136 years of seconds")
+        );
+        let period = days.period(&sample).unwrap();
+        assert_eq!(period.shown(), "times from 1926-02-01 to 2026-04-30, whole months");
+        let said = |text: &str| period.said(SaidMonths::parse(text).unwrap()).map(|told| told.shown());
+        assert_eq!(said("1926-01..2026-12").unwrap(), "times from 1926-01-01 to 2026-12-31, whole months");
+        assert!(
+            said("2026-01..2026-12").unwrap_err().to_string().contains("go from 1926-02-01 to 2026-04-30")
+        );
+        assert!(SaidMonths::parse("2026-03..2026-02").is_err() && SaidMonths::parse("2026").is_err());
+    }
 
     #[test]
     fn times_are_whole_months_of_both() {

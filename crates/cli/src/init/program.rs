@@ -2,13 +2,13 @@
 
 mod text;
 
-use super::InitCommon;
 use super::draft::{StudyDraft, comment, said};
 use super::making::{Beginning, Making};
-use super::matching::{compute, party};
+use super::matching::compute;
+use super::units::unit;
+use super::{EqualInitArgs, ProposedPrice};
 use base::Error;
 use clap::Args;
-use std::path::PathBuf;
 use study::Study;
 use text::{AskedProgram, CellUse, column};
 
@@ -17,16 +17,13 @@ use text::{AskedProgram, CellUse, column};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                   tacit init program --data trial.csv --columns dose,age --out program\n  \
-                  tacit init program --data registry.csv --columns cost --study program/study.toml --by \
-                  dose --mean cost\n\
+                  tacit init program --data registry.csv --columns cost --study program/study.toml --unit \
+                  cost=EUR --by dose --mean cost\n\
                   What else can be asked: docs/questions.md.")]
 pub struct ProgramInitArgs {
-    /// The data: CSV, Excel or Parquet, a file, a folder or a pattern
-    #[arg(long, value_name = "DATA")]
-    pub data: PathBuf,
-    /// What each kind takes.
+    /// What a match takes as well.
     #[command(flatten)]
-    pub common: InitCommon,
+    pub own: EqualInitArgs,
     /// Columns that may be asked about; the study names no others
     #[arg(long = "columns", value_name = "COLUMN,..", value_delimiter = ',')]
     pub asked: Vec<String>,
@@ -36,9 +33,12 @@ pub struct ProgramInitArgs {
     /// The mean of this column of either party; none: counts alone
     #[arg(long, value_name = "COLUMN")]
     pub mean: Option<String>,
-    /// Who begins: the zCDP that the public result costs
-    #[arg(long, value_name = "RHO", conflicts_with = "study")]
-    pub rho: Option<String>,
+    /// The unit of a column of amounts, or none; repeated for others
+    #[arg(long = "unit", value_name = "COLUMN=UNIT")]
+    pub units: Vec<String>,
+    /// What it costs.
+    #[command(flatten)]
+    pub price: ProposedPrice,
 }
 
 /// Makes this party's half.
@@ -46,13 +46,9 @@ pub struct ProgramInitArgs {
 /// # Errors
 /// As [`super::run`].
 pub fn run(args: &ProgramInitArgs) -> Result<(), Error> {
-    let beginning =
-        Beginning { kind: "program", party: party(&args.data), lacks: ["party"; 2], other: "program --data" };
-    let (mut making, mut draft) = Making::begin(&args.common, &args.data, &beginning)?;
-    let rho = args.rho.as_deref().unwrap_or("0.1");
-    if rho.parse::<f64>().is_err() {
-        return Err(Error::input(format!("--rho is {rho}; write a decimal number such as 0.1")));
-    }
+    let beginning = Beginning { kind: "program", lacks: ["party"; 2], other: "program --data" };
+    let (mut making, mut draft) = Making::begin(&args.own.common, &args.own.data, &beginning)?;
+    let rho = args.price.rho()?;
     if making.completes {
         let study = typed(&draft, &AskedProgram::of(&draft, rho))?;
         making.identifiers_of(&study)?;
@@ -100,7 +96,7 @@ fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramIn
     let usable = |seen: &data::survey::ColumnSurvey| {
         let own = making.common.ids.contains(&seen.name) || identifiers.contains(&seen.name);
         !own && super::guess::identifies(seen, making.survey.sampled).is_none_or(|score| score < 60)
-            && column(seen).is_some()
+            && column(seen, None).is_some()
     };
     let all: Vec<&str> =
         making.survey.columns.iter().filter(|seen| usable(seen)).map(|seen| seen.name.as_str()).collect();
@@ -113,9 +109,25 @@ fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramIn
             making.how.words("--columns COLUMN,..", question, Some(&all.join(",")), read)?
         }
     };
+    for said in &args.units {
+        let column = said.split_once('=').map(|(column, _)| column.trim());
+        if !column.is_some_and(|column| names.iter().any(|name| name == column)) {
+            return Err(Error::input(format!(
+                "--unit is {said}; write COLUMN=UNIT, of one of the columns that may be asked about: {}",
+                names.join(", ")
+            )));
+        }
+    }
     for name in &names {
         let seen = making.column(name)?;
-        let Some(CellUse { line, bounds, why }) = column(seen) else {
+        let flag = format!("--unit {name}=UNIT");
+        let said = args.units.iter().filter_map(|said| said.split_once('='));
+        let said = said.filter(|(column, _)| column.trim() == name).map(|(_, unit)| unit).next_back();
+        let unit = match column(seen, None) {
+            Some(CellUse { bounds: Some(_), .. }) => unit(making.how, seen, said, &flag)?.name,
+            _ => None,
+        };
+        let Some(CellUse { line, bounds, why }) = column(seen, unit.as_deref()) else {
             return Err(Error::input(format!(
                 "column \"{name}\" has neither at most 20 labels, nor yes and no, nor numbers (of a \
                  sample): counts and means are of such columns"

@@ -73,6 +73,11 @@ fn lines(curve: &IntervalCurve) -> Vec<PlotLine> {
     lines
 }
 
+/// What is said first where a page rests on a party's data.
+const OF_OWN_FILE: &str = "These plots rest on sums of one party's file, which stand here without noise: \
+                           they are for that party, and not for passing on. A page for others takes a \
+                           guess: --mean X.";
+
 /// How to read it, and what it rests on.
 fn about(study: &Study, assumed: &Assumed, level: u32) -> Vec<page::markup::Markup> {
     let outcome = assumed.outcome.as_ref();
@@ -83,7 +88,7 @@ fn about(study: &Study, assumed: &Assumed, level: u32) -> Vec<page::markup::Mark
         Question::Lift(lift) => lift.release.minimum_group,
         _ => 0,
     };
-    [
+    let all = [
         format!(
             "Half of the {level} % interval for the difference between the arms, if one setting changes and \
              the \
@@ -101,7 +106,8 @@ fn about(study: &Study, assumed: &Assumed, level: u32) -> Vec<page::markup::Mark
              read it from the plot by rows."
         ),
         format!("Control arm's mean outcome: {mean}. Rows: {} and {}.", assumed.rows[0], assumed.rows[1]),
-    ]
-    .map(|text| words("p", "", text))
-    .into()
+    ];
+    let counted = outcome.is_some_and(job::plan::OutcomeGuess::is_counted);
+    let own = counted.then(|| OF_OWN_FILE.to_owned());
+    own.into_iter().chain(all).map(|text| words("p", "", text)).collect()
 }

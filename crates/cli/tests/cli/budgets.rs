@@ -125,7 +125,7 @@ fn check_says_what_the_ledger_will() {
     assert!(shown.contains("privacy    public, that is anybody: rho 0.1 "), "{shown}");
     assert!(
         shown.contains(
-            "advertiser: rho 0.11 for all that it gets (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP"
+            "advertiser: rho 0.11 for all that it gets (0.1 release, 0.01 sizes) = (2.26, 10⁻⁶)-DP"
         )
     );
     assert!(shown.contains("nobody knows it") && shown.contains("This side is ready") && !ledger.exists());
@@ -145,7 +145,7 @@ fn check_says_what_the_ledger_will() {
     assert_eq!(std::fs::read(&ledger).unwrap(), before, "check changes nothing");
     let totals = tacit(["ledger", "show", ledger.to_str().unwrap()]).fine().stdout;
     assert!(
-        totals.contains("spent      publisher by advertiser: rho 0.11, with its delta (2.26, 1e-6)-DP"),
+        totals.contains("spent      publisher by advertiser: rho 0.11, with its delta (2.26, 10⁻⁶)-DP"),
         "{totals}"
     );
     assert!(totals.contains("spent      publisher by public: rho 0.1, with"), "{totals}");

@@ -222,6 +222,202 @@ fn what_a_file_does_not_say_is_asked() {
         .failed(2, &["standard input ended", "--control LABEL"]);
 }
 
+/// 950 and 1,234 are two amounts of one size, or one is a thousandth of the other.
+#[test]
+fn commas_that_could_separate_thousands_are_not_read_as_decimals() {
+    let folder = tempfile::tempdir().unwrap();
+    let sales = "email,day,amount\na@b.de,2026-03-01,950\nc@d.de,2026-03-02,\"1,234\"\ne@f.de,,\n";
+    std::fs::write(folder.path().join("sales.csv"), sales).unwrap();
+    let line = "init lift --advertiser sales.csv --yes";
+    in_folder(folder.path(), line).failed(2, &["column \"amount\"", "separate thousands", "say --decimal ,"]);
+    in_folder(folder.path(), &format!("{line} --decimal ,")).fine();
+}
+
+/// A mailing of three arms, and what its people spent.
+fn three_arms(folder: &Path, people: u64, odd: &str) {
+    let (mut mails, mut sales) =
+        ("email,new,segment,sent\n".to_owned(), "email,region,kind,day,amount\n".to_owned());
+    for i in 0..people {
+        let label = ["Mens E-Mail", "Womens E-Mail", "No E-Mail"][(i % 3) as usize];
+        writeln!(mails, "p{i}@example.org,{},{label},2026-02-{:02}", i % 2, 3 + i % 10).unwrap();
+        let (region, cents) = (["north", "south"][(i / 3 % 2) as usize], 100 + mixed(i, 1) % 5_000);
+        let bought = mixed(i, 2) % 10 < [6, 9, 3][(i % 3) as usize];
+        let (day, amount) = match bought {
+            true => ("2026-02-20", format!("{}.{:02}", cents / 100, cents % 100)),
+            false => ("", String::new()),
+        };
+        writeln!(sales, "p{i}@example.org,{region},{},{day},{amount}", i % 2).unwrap();
+        if i.is_multiple_of(50) {
+            writeln!(sales, "p{i}@example.org,{region},{},,", (i + 1) % 2).unwrap();
+        }
+    }
+    std::fs::write(folder.join("mails.csv"), mails + odd).unwrap();
+    std::fs::write(folder.join("sales.csv"), sales).unwrap();
+}
+
+/// With arguments that have spaces in them.
+fn with(folder: &Path, line: &str, more: &[&str]) -> Done {
+    let words = line.split_whitespace().chain(more.iter().copied());
+    command(words).current_dir(folder).stdin(Stdio::null()).output().unwrap().into()
+}
+
+#[test]
+fn two_of_three_arms_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    three_arms(folder.path(), 9000, "");
+    let run = |line: &str, more: &[&str]| with(folder.path(), line, more);
+    let line = "init lift --publisher mails.csv --out lift";
+    // Two columns could be it, and then the labels say which.
+    run(line, &[])
+        .failed(2, &["in which arm of the trial a person is? One of: new; segment.", "--arm COLUMN"]);
+    run(line, &["--arm", "segment"]).failed(2, &["were treated? One of: Mens E-Mail; Womens E-Mail."]);
+    let slip = run(line, &["--test", "Mens E-Mail", "--control", "No E-Mial"]);
+    slip.failed(2, &["has \"Mens E-Mail\" and \"No E-Mial\"", "did you mean \"No E-Mail\"?"]);
+    let address = base::free_address().unwrap();
+    let arms = ["--test", "Mens E-Mail", "--control", "No E-Mail", "--listen", &address];
+    let done = run(line, &arms).fine();
+    assert!(
+        done.stderr.contains("\"Womens E-Mail\" 3,000 rows: as if they were in no file"),
+        "{}",
+        done.stderr
+    );
+    assert!(done.stderr.contains("--breakdown \"new\": 2 values"), "{}", done.stderr);
+    let study = read(&folder.path().join("lift/study.toml"));
+    assert!(
+        study.contains("control = \"No E-Mail\", leave_out = [\"Womens E-Mail\"] }")
+            && !study.contains("3,000"),
+        "{study}"
+    );
+    let line = format!("init lift --advertiser sales.csv --study lift/study.toml --peer {address}");
+    run(&line, &["--cohort", "kind"])
+        .failed(2, &["In which unit are the amounts of \"amount\"", "--unit UNIT"]);
+    let done = run(&line, &["--unit", "EUR", "--max-events", "1"]).fine();
+    assert!(done.stderr.contains("--cohort \"region\": 2 values"), "{}", done.stderr);
+    assert!(done.stderr.contains("not \"kind\": sales.csv, line 3: another cohort"), "{}", done.stderr);
+    let checked = run("check lift/publisher.toml", &[]).fine().stdout;
+    assert!(
+        checked.contains("3000 rows left out: arm \"Womens E-Mail\", which the study does not compare"),
+        "{checked}"
+    );
+    let other = run("check lift/advertiser.toml", &[]).fine().stdout;
+    assert!(
+        other.contains("left out   rows of the arms \"Womens E-Mail\": as if they were in no file"),
+        "{other}"
+    );
+    let inputs = run("check lift/publisher.toml --json", &[]).fine().json()["inputs"].clone();
+    let left = serde_json::json!([{ "label": "Womens E-Mail", "rows": 3000 }]);
+    assert_eq!((&inputs["rows_kept"], &inputs["arms_left_out"]), (&6000.into(), &left));
+    // Both reports: nobody of the third arm is in a number of it, though they bought most.
+    let [publisher, advertiser] = both(folder.path(), ["lift/publisher.toml", "lift/advertiser.toml"]);
+    let (publisher, advertiser) = (publisher.fine().json(), advertiser.fine().json());
+    assert_eq!((&publisher["inputs"]["arms_left_out"], &publisher["public"]), (&left, &advertiser["public"]));
+    let rows = |arm: &str| {
+        let counts = publisher["public"]["cells"][0]["counts"].as_array().unwrap();
+        let is = |one: &&Value| one["quantity"] == "rows" && one["arm"] == arm;
+        let count = counts.iter().find(is).unwrap_or_else(|| panic!("{arm} in {counts:?}"));
+        count["value"].as_str().unwrap().parse::<f64>().unwrap()
+    };
+    // Its deviation is about five.
+    assert!(["test", "control"].iter().all(|arm| (rows(arm) - 3000.0).abs() < 60.0), "{publisher}");
+}
+
+#[test]
+fn nobody_is_left_out_for_a_slip_of_the_pen() {
+    let folder = tempfile::tempdir().unwrap();
+    three_arms(folder.path(), 3000, "q@example.org,0,Mens E-mail,2026-02-04\n");
+    let line = "init lift --publisher mails.csv --out lift --control";
+    let arms = ["No E-Mail", "--test", "Mens E-Mail"];
+    with(folder.path(), line, &arms).failed(
+        2,
+        &["has 1 rows with \"Mens E-mail\", which is \"Mens E-Mail\" but for its spelling: correct the file"],
+    );
+    let named = |others: &[&str]| {
+        let flags = others.iter().flat_map(|label| ["--leave-out", label]);
+        with(folder.path(), line, &arms.iter().copied().chain(flags).collect::<Vec<_>>())
+    };
+    named(&["Mens E-mail"])
+        .failed(2, &["rows with \"Womens E-Mail\", which is neither compared nor left out"]);
+    named(&["Childrens"]).failed(2, &["no row of \"segment\" is \"Childrens\"; there are \"Mens E-Mail\","]);
+    named(&["No E-Mail"]).failed(2, &["\"No E-Mail\" is the label of an arm that is compared"]);
+    named(&["Mens E-mail", "Womens E-Mail"]).fine();
+    assert!(read(&folder.path().join("lift/study.toml")).contains("[\"Mens E-mail\", \"Womens E-Mail\"]"));
+    // Later a new arm comes: nobody of it is dropped without a word.
+    let rows = read(&folder.path().join("mails.csv")) + "r@example.org,0,Childrens,2026-02-04\n";
+    std::fs::write(folder.path().join("mails.csv"), rows).unwrap();
+    with(folder.path(), "init lift --advertiser sales.csv --study lift/study.toml --unit EUR", &[]).fine();
+    with(folder.path(), "check lift/publisher.toml", &[]).failed(
+        2,
+        // And the file is called as people call it.
+        &["error: mails.csv, line 3003, column \"segment\": \"Childrens\" is neither", "agree on leave_out"],
+    );
+}
+
+#[test]
+fn what_a_run_would_refuse_is_not_proposed() {
+    let folder = tempfile::tempdir().unwrap();
+    three_arms(folder.path(), 6000, "");
+    let arms = ["--test", "Mens E-Mail", "--control", "No E-Mail"];
+    let line = "init lift --publisher mails.csv --out lift --breakdown new";
+    // 2,000 people of each arm, 1,000 of each value: just enough. Of 5,700 they are not.
+    with(folder.path(), &format!("{line}-2"), &arms).failed(2, &["no column \"new-2\""]);
+    three_arms(folder.path(), 5700, "");
+    with(folder.path(), line, &arms).failed(
+        2,
+        &[
+            "the test arm (Mens E-Mail) of breakdown 0 has 950 rows",
+            "`tacit check` would refuse the study. Leave --breakdown out",
+        ],
+    );
+    let line = "init lift --publisher mails.csv --out lift";
+    let done = with(folder.path(), line, &arms).fine();
+    assert!(
+        done.stderr.contains("not \"new\": the test arm (Mens E-Mail) of breakdown 0 has 950"),
+        "{}",
+        done.stderr
+    );
+    let sales = read(&folder.path().join("sales.csv"));
+    std::fs::write(folder.path().join("sales.csv"), sales.replacen("north", "tiny", 9)).unwrap();
+    let line = "init lift --advertiser sales.csv --study lift/study.toml --unit EUR --cohort";
+    with(folder.path(), line, &["region"])
+        .failed(2, &["cohort tiny, of both arms together, has", "Leave --cohort"]);
+    with(folder.path(), line, &["kind"]).failed(2, &["another cohort than the same identifier has"]);
+}
+
+#[test]
+fn one_row_far_from_all_others_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let far = "far@example.org,0,No E-Mail,1926-02-03\n";
+    three_arms(folder.path(), 6000, far);
+    let arms = ["--test", "Mens E-Mail", "--control", "No E-Mail"];
+    let done = with(folder.path(), "init lift --publisher mails.csv --out lift", &arms).fine();
+    let said = "1 of 4,001 times is before 2026-02, the first in 1926-02";
+    assert!(done.stderr.contains(&format!("note: {said}")), "{}", done.stderr);
+    assert!(read(&folder.path().join("lift/publisher.toml")).contains(said));
+    let study = read(&folder.path().join("lift/study.toml"));
+    assert!(study.contains("origin = 1926-02-01\n") && !study.contains("4,001"), "{study}");
+    let rounded = |months: &str| {
+        let line = format!("init lift --publisher mails.csv --out round --months {months}");
+        with(folder.path(), &line, &arms)
+    };
+    rounded("2026-01..2026-12")
+        .failed(2, &["--months leaves out times of the file, which go from 1926-02-01"]);
+    rounded("2026").failed(2, &["write the first month and the last: 2026-01..2026-12"]);
+    rounded("1900-01..2026-12").fine();
+    assert!(read(&folder.path().join("round/study.toml")).contains("origin = 1900-01-01\n"));
+    // A few buyers, one of whom bought for a thousand times as much, often.
+    let mut sales = "email,day,amount_usd\n".to_owned();
+    (0..60).for_each(|i| writeln!(sales, "p{i}@example.org,2026-02-20,{}.50", 1 + i % 9).unwrap());
+    (0..12).for_each(|_| sales += "p60@example.org,2026-02-21,9000.00\n");
+    (61..3000).for_each(|i| writeln!(sales, "p{i}@example.org,,").unwrap());
+    std::fs::write(folder.path().join("sales.csv"), sales).unwrap();
+    let line = "init lift --advertiser sales.csv --study lift/study.toml";
+    with(folder.path(), line, &[]).fine();
+    let study = read(&folder.path().join("lift/study.toml"));
+    for part in ["clamp        = 10\n", "max_events = 1\n", "unit = \"USD\", scale = 100"] {
+        assert!(study.contains(part), "{part} is not in {study}");
+    }
+}
+
 #[test]
 fn rows_that_would_spoil_the_comparison_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -304,6 +500,7 @@ fn a_program_is_made_of_both_parties_columns() {
     let address = base::free_address().unwrap();
     let line = format!("init program --data trial.csv --out doses --listen {address} --rho 0.4");
     run(&line).failed(2, &["Which columns may be asked about", "--columns COLUMN,..", "(dose,age)"]);
+    run(&format!("{line} --columns dose,age --unit cost=EUR")).failed(2, &["write COLUMN=UNIT, of one of"]);
     run(&format!("{line} --columns dose,age --by dose")).fine();
     run("check doses/study.toml").failed(2, &["has no second party yet", "tacit init program --data FILE"]);
     let line = format!(
@@ -372,6 +569,39 @@ fn a_match_is_made_of_two_files() {
         [clinic, registry].map(|half| half.end().fine().json()["rows"].as_u64().unwrap());
     assert!(clinic == registry && clinic >= 60, "{clinic} and {registry}");
     assert!(folder.path().join("clinic.parquet").exists());
+}
+
+/// Names of parties are asked where somebody can answer, and proposed by the files' names.
+#[test]
+fn parties_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..40).map(|i| format!("P{i},{}.50\n", i % 30)).collect();
+    for name in ["clinic", "data"] {
+        std::fs::write(folder.path().join(format!("{name}.csv")), format!("patient_id,cost\n{rows}"))
+            .unwrap();
+    }
+    let line = "init match --data clinic.csv --out";
+    let done = in_folder(folder.path(), &format!("{line} match")).fine();
+    let told =
+        "this party's name: clinic (by the name of its file unless answered otherwise; --party says another)";
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+    let done = asked(folder.path(), &format!("{line} named --stdin"), "North\nnorth\nyes\n").fine();
+    assert!(done.stderr.contains("The other party sees the name."), "{}", done.stderr);
+    assert!(done.stderr.contains("a name has small letters"), "{}", done.stderr);
+    assert!(folder.path().join("named/north.toml").exists());
+    // A second file of the same name, and one whose name says nothing.
+    std::fs::create_dir(folder.path().join("other")).unwrap();
+    std::fs::rename(folder.path().join("clinic.csv"), folder.path().join("other/clinic.csv")).unwrap();
+    in_folder(folder.path(), "init match --data other/clinic.csv --study match/study.toml").fine();
+    assert!(folder.path().join("match/clinic-2.toml").exists());
+    in_folder(folder.path(), "init match --data data.csv --study named/study.toml").fine();
+    assert!(folder.path().join("named/second.toml").exists());
+    let line = "init program --data data.csv --columns cost --out costs";
+    in_folder(folder.path(), line)
+        .failed(2, &["the amounts of \"cost\"", "say it by --unit cost=UNIT, or --yes"]);
+    in_folder(folder.path(), &format!("{line} --unit cost=kWh")).fine();
+    let study = read(&folder.path().join("costs/study.toml"));
+    assert!(study.contains("scale 100 unit \"kWh\"") && study.contains("party first"), "{study}");
 }
 
 #[test]

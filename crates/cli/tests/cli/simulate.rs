@@ -89,6 +89,40 @@ fn a_simulation_says_first_that_it_shows_exact_values() {
     simulate(&example("questions.toml"), &figure).failed(2, &["remove --figure, or --noise off"]);
 }
 
+/// Lines have the width of the terminal; what has no room beside names stands below.
+#[test]
+fn a_simulation_fits_the_terminal() {
+    let study = example("questions.toml");
+    let at = |columns: &str| {
+        let mut command = crate::support::command([
+            "simulate".as_ref(),
+            study.as_os_str(),
+            "--made-up".as_ref(),
+            "3k".as_ref(),
+            "--draws".as_ref(),
+            "300".as_ref(),
+        ]);
+        Done::from(command.env("COLUMNS", columns).output().unwrap()).fine().stdout
+    };
+    let numbers = |text: &str| {
+        let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        words.retain(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
+        words.sort_unstable();
+        words
+    };
+    let wide = at("400");
+    for columns in [80, 120] {
+        let text = at(&columns.to_string());
+        let long = text.lines().find(|line| line.chars().count() > columns);
+        assert_eq!(long, None, "{text}");
+        let heads = text.lines().filter(|line| line.ends_with("held")).count();
+        assert_eq!(heads, 1, "{text}");
+        // Every value of the wide table is in the narrow ones; names are there once more for each block.
+        let narrow = numbers(&text);
+        assert!(numbers(&wide).iter().all(|word| narrow.binary_search(word).is_ok()), "{text}");
+    }
+}
+
 /// The same seed gives the same draws; nothing is left behind, and no key or ledger is wanted.
 #[test]
 fn a_simulation_can_be_repeated_and_leaves_nothing() {
@@ -167,6 +201,14 @@ fn what_cannot_be_simulated_is_said() {
     simulate(&study, &["--data", "clerk=x.csv"]).failed(2, &["names no such party, but registry, trial"]);
     simulate(&study, &[words[0], words[1], words[0], words[1]]).failed(2, &["registry stands there twice"]);
     simulate(&study, &["--data", "registry"]).failed(2, &["registry=registry.csv"]);
+    // Nobody of a file is among people who were made up.
+    let own = folder.path().join("own.csv");
+    let text = std::fs::read_to_string(folder.path().join("registry.csv")).unwrap();
+    std::fs::write(&own, text.replace("person-", "somebody-")).unwrap();
+    let own = format!("registry={}", own.display());
+    let alone = simulate(&study, &["--data", &own, "--made-up", "60,50", "--draws", "10"]).fine().stdout;
+    let note = "note       no row is in the files of all parties: identifiers of made-up files are made up";
+    assert!(alone.contains(note), "{alone}");
     simulate(&example("match.toml"), &["--made-up", "50"]).failed(2, &["is of kind match"]);
     simulate(&example("party-north.toml"), &[]).failed(2, &["is a party file"]);
     simulate(&example("aligned.toml"), &["--made-up", "50,60"]).failed(2, &["the same rows"]);

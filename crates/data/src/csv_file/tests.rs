@@ -2,7 +2,7 @@
 
 use super::super::complaints::Complaints;
 use super::super::table::{self, RowSink, TableCell};
-use super::Row;
+use crate::Row;
 use base::Error;
 use proptest::prelude::*;
 
@@ -120,5 +120,31 @@ fn lines_are_counted_over_many_reads() {
         let expected: Vec<String> = (2..5_002).map(|line| format!("line {line}")).collect();
         assert_eq!(places, expected, "{end:?}");
         assert!(error.unwrap().starts_with("line 5002: 3 fields"), "{end:?}");
+    }
+}
+
+/// A quote too many would make one field of all rows up to the next one, or to the end.
+#[test]
+fn rows_are_not_lost_between_quotes() {
+    let wrong = |text: &str| {
+        let told = read(text.as_bytes()).1.unwrap_or_else(|| panic!("not refused: {text}"));
+        let line =
+            told.strip_prefix("line ").and_then(|rest| rest.split_once(": a field begins with a quote"));
+        line.unwrap_or_else(|| panic!("{told}")).0.parse::<u64>().unwrap()
+    };
+    assert_eq!(wrong("a;b\n1;x\n2;\"y\n3;z\n"), 3);
+    assert_eq!(wrong("a;b\n1;\"x\n2;y\n3;\"z\n4;w\n"), 2);
+    assert_eq!(wrong("a,b\r\n1,\"x\"\"\r\n2,y\"z\r\n"), 2);
+    assert_eq!(wrong("\"a\nb;c\n1;2\n"), 1);
+    let long = "1;x\n".repeat(100_000);
+    assert_eq!(wrong(&format!("a;b\n{long}2;\"y\n{long}")), 100_002);
+    for good in [
+        "a;b\n1;\"x\ny\"\n2;\"\"\"q\"\"\r\n\"\n3;z\"\n",
+        "a;b\n1;\"12\" disc\n2;5\" disc\n3;\"x\"",
+        "a;b\n1;\"\"\n\"2\";\"\"\n3;\"x\n\"",
+        "a;b\n1; \"x\n2;x \"\n3;x\n",
+    ] {
+        let (rows, error) = read(good.as_bytes());
+        assert_eq!((rows.len(), error), (3, None), "{good}");
     }
 }

@@ -10,9 +10,9 @@ const UNIX: std::ops::RangeInclusive<i64> = 0..=4_294_967_294;
 /// The latest of such is of 1979 or later.
 const UNIX_LATEST: i64 = 300_000_000;
 /// Forms of a day that are tried.
-const DAYS: [&str; 13] = [
+const DAYS: [&str; 14] = [
     "%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y",
-    "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d%m%Y",
+    "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d%m%Y", "%m%d%Y",
 ];
 /// What may stand behind a day.
 const TIMES_OF_DAY: [&str; 4] = ["", " %H:%M", " %H:%M:%S", "T%H:%M:%S"];
@@ -152,6 +152,8 @@ mod tests {
         assert_eq!(ways(&["03/04/2026", "3/13/2026"]), [day("%m/%d/%Y", 20_516, 20_525)]);
         let both: Vec<String> = ways(&["03/04/2026", "05/06/2026"]).into_iter().map(|way| way.0).collect();
         assert_eq!(both, ["%d/%m/%Y", "%m/%d/%Y"]);
+        let packed: Vec<String> = ways(&["03042026", "05062026"]).into_iter().map(|way| way.0).collect();
+        assert_eq!(packed, ["%d%m%Y", "%m%d%Y"]);
         assert_eq!(ways(&["46082", "46083,5"]), [("spreadsheet".to_owned(), TimeKind::Wall, 20_513, 20_514)]);
         assert_eq!(ways(&["1772323200"]), [("usual".to_owned(), TimeKind::Seconds, 20_513, 20_513)]);
         assert_eq!(

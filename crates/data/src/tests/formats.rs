@@ -8,12 +8,15 @@ use arrow_array::{
 };
 use base::{Error, ErrorPlace, Seed};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
+use std::io::{Cursor, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{RunState, StateKey, StateStore, StoreOptions};
 use study::format::InputFormat;
 use study::party::PartySettings;
+use zip::write::SimpleFileOptions;
+use zip::{ZipArchive, ZipWriter};
 
 /// What a party file says under `[format]`.
 fn said(lines: &str) -> InputFormat {
@@ -266,7 +269,10 @@ fn amounts_have_the_decimals_of_their_scale() {
     );
     assert!(value("1.149", "decimal = \",\"").unwrap_err().contains("write the number without it"));
     assert!(value("42949672.96", "").unwrap_err().contains("is out of range"));
-    assert!(value("EUR 5", "").unwrap_err().contains("is not a number such as 12 or 149.28"));
+    assert_eq!(value("+5", ""), Ok(500));
+    for wrong in ["EUR 5", "+-5"] {
+        assert!(value(wrong, "").unwrap_err().contains("is not a number such as 12 or 149.28"), "{wrong}");
+    }
 }
 
 #[test]
@@ -312,6 +318,7 @@ fn refunds_are_taken_off_in_rows_that_do_not_fit() {
         || StateStore::open(folder.path().join("s").to_str().unwrap(), &StoreOptions::default()).unwrap();
     let memory = ReadingMemory {
         lines: 4 << 10,
+        rows: u64::MAX,
         runs: store::RUN_MEMORY,
         readers: 1,
         partition: 1 << 10,
@@ -451,6 +458,173 @@ fn a_sheet_is_named_where_there_are_several() {
     assert_eq!(error, "large.xlsx: larger than 64 MiB, the most of a spreadsheet; save it as CSV");
 }
 
+/// What is listed as a column's values are labels that a reader finds again.
+#[test]
+fn dates_and_decimals_of_a_sheet_are_no_labels() {
+    let desk = Desk::new();
+    let date = Format::new().set_num_format("dd.mm.yyyy");
+    let book = workbook(|sheet| {
+        for row in 2..8 {
+            sheet.write(row, 0, row).unwrap();
+            sheet.write(row, 1, if row % 2 == 0 { "vaccine" } else { "placebo" }).unwrap();
+            sheet.write_with_format(row, 2, day("1954-04-26"), &date).unwrap();
+            sheet.write(row, 3, f64::from(row % 2) + 0.5).unwrap();
+        }
+    });
+    let path = desk.file("labels.xlsx", &book);
+    let seen = crate::survey::survey((&path).into()).unwrap_or_else(|e| panic!("{e}"));
+    let values: Vec<usize> = seen.columns.iter().map(|column| column.values.len()).collect();
+    assert_eq!(values, [6, 2, 0, 0]);
+    let distinct: Vec<u64> = seen.columns.iter().map(|column| column.distinct).collect();
+    assert_eq!(distinct, [6, 2, 1, 2]);
+}
+
+/// The same archive with parts rewritten by `change`.
+fn repacked(book: &[u8], change: impl Fn(&str, String) -> String) -> Vec<u8> {
+    let mut from = ZipArchive::new(Cursor::new(book)).unwrap();
+    let mut to = ZipWriter::new(Cursor::new(Vec::new()));
+    for at in 0..from.len() {
+        let mut part = from.by_index(at).unwrap();
+        let (mut text, name) = (String::new(), part.name().unwrap().into_owned());
+        part.read_to_string(&mut text).unwrap();
+        to.start_file(&name, SimpleFileOptions::default()).unwrap();
+        to.write_all(change(&name, text).as_bytes()).unwrap();
+    }
+    to.finish().unwrap().into_inner()
+}
+
+/// The same archive, which states another size of a part in its directory.
+fn restated(book: &[u8], part: &str, size: u32) -> Vec<u8> {
+    let mut bytes = book.to_vec();
+    let places = bytes.windows(4).enumerate().filter(|(_, four)| four == b"PK\x01\x02").map(|(at, _)| at);
+    let entries: Vec<usize> = places.filter(|at| bytes[at + 46..].starts_with(part.as_bytes())).collect();
+    let [entry] = entries[..] else { panic!("{part} stands {} times", entries.len()) };
+    let local = u32::from_le_bytes(bytes[entry + 42..entry + 46].try_into().unwrap()) as usize;
+    for at in [entry + 24, local + 22] {
+        bytes[at..at + 4].copy_from_slice(&size.to_le_bytes());
+    }
+    bytes
+}
+
+/// What a spreadsheet unpacks to is bounded by what its archive states, and by the limits.
+#[test]
+fn a_spreadsheet_does_not_unpack_to_more_than_a_limit() {
+    let desk = Desk::new();
+    let good = workbook(|sheet| {
+        sheet.write_row(2, 0, ["17", "vaccine", "1954-04-26"]).unwrap();
+    });
+    let error = |bytes: Vec<u8>| {
+        let path = desk.file("rows.xlsx", bytes);
+        desk.clean(&read_registry(&path, &InputFormat::NONE).expect_err("refused"))
+    };
+    let [sheet, texts] = ["xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"];
+    assert_eq!(
+        error(restated(&good, sheet, 1 << 31)),
+        "rows.xlsx: it unpacks to more than 1024 MiB, the most of a spreadsheet; save it as CSV"
+    );
+    assert_eq!(
+        error(restated(&good, texts, 300 << 20)),
+        "rows.xlsx: its texts and styles unpack to more than 256 MiB, the most of a spreadsheet; save it as \
+         CSV"
+    );
+    // More than it states does not come out of it.
+    for part in [sheet, texts] {
+        let refused = error(restated(&good, part, 100));
+        assert!(refused.contains("larger than its declared uncompressed size"), "{refused}");
+    }
+    let many = repacked(&good, |_, text| text.replace("uniqueCount=\"", "uniqueCount=\"1000000000000000"));
+    assert!(error(many).contains("it says that it has more texts than fit"));
+    let same = desk.file("rows.xlsx", repacked(&good, |_, text| text));
+    assert_eq!(read_registry(&same, &InputFormat::NONE).expect("read").1.rows_read, 1);
+}
+
+/// Libraries that write formulas compute none: such a cell is refused where it is wanted.
+#[test]
+fn a_formula_that_was_saved_without_its_value_is_refused() {
+    let desk = Desk::new();
+    // The column of the registry that has formulas, and what they come to.
+    let book = |column: u16, result: &str| {
+        workbook(|sheet| {
+            for row in [2, 3] {
+                sheet.write_row(row, 0, ["1", "vaccine", "1954-04-26"]).unwrap();
+                sheet.write(row, 0, row).unwrap();
+                let formula = Formula::new("=A1").set_result(result);
+                sheet.write_formula(row, column, formula).unwrap();
+            }
+        })
+    };
+    let read = |bytes: Vec<u8>| {
+        let read = read_registry(&desk.file("rows.xlsx", bytes), &InputFormat::NONE);
+        read.map(|(_, report)| report.rows_read).map_err(|error| desk.clean(&error))
+    };
+    let without = |bytes: Vec<u8>, value: &str| {
+        repacked(&bytes, |_, text| text.replace(&format!("</f><v>{value}</v>"), "</f>"))
+    };
+    let todo = "open the file in a spreadsheet program and save it there";
+    assert_eq!(
+        read(without(book(1, "7"), "7")),
+        Err(format!(
+            "rows.xlsx, sheet \"Sheet1\", cell B3 (and 1 more): its formula was saved without its value; \
+             {todo}"
+        ))
+    );
+    // A number that a library writes in its place; a spreadsheet program asks for no computing.
+    let zero = "its formula says 0, which stands there as well where the program that wrote the file \
+                computed nothing";
+    assert_eq!(
+        read(book(1, "0")),
+        Err(format!("rows.xlsx, sheet \"Sheet1\", cell B3 (and 1 more): {zero}; {todo}"))
+    );
+    let computed = repacked(&book(1, "0"), |_, text| text.replace(" fullCalcOnLoad=\"1\"", ""));
+    let refused = read(computed).unwrap_err();
+    assert!(refused.contains("row 3, column \"arm\": 0 is"), "{refused}");
+    assert_eq!(read(book(1, "vaccine")), Ok(2));
+    // Nobody wants that column.
+    assert_eq!((read(book(3, "0")), read(without(book(3, "7"), "7"))), (Ok(2), Ok(2)));
+    // A formula that comes to an empty text has a value: nothing.
+    let nothing = repacked(&book(1, "vaccine"), |_, text| text.replace("</f><v>vaccine</v>", "</f><v></v>"));
+    let refused = read(nothing).unwrap_err();
+    assert!(refused.contains("row 3, column \"arm\": empty is"), "{refused}");
+}
+
+/// Where cells show the time of day, midnight is one, in the zone that is said; days are days of UTC.
+#[test]
+fn midnight_is_a_time_of_day_where_that_is_shown() {
+    let desk = Desk::new();
+    let plain = |name: &str, times: [&str; 2], format: &InputFormat| {
+        let text = format!("child_id,arm,injected\n17,vaccine,{}\n18,placebo,{}\n", times[0], times[1]);
+        read_registry(&desk.file(name, text), format).unwrap_or_else(|e| panic!("{e}")).0
+    };
+    let excel = |code: &str, times: [&str; 2], format: &InputFormat| {
+        let shown = Format::new().set_num_format(code);
+        let book = workbook(|sheet| {
+            for (row, (id, arm, time)) in
+                [(17, "vaccine", times[0]), (18, "placebo", times[1])].iter().enumerate()
+            {
+                let row = row as u32 + 2;
+                sheet.write(row, 0, *id).unwrap();
+                sheet.write(row, 1, *arm).unwrap();
+                sheet.write_with_format(row, 2, day(time), &shown).unwrap();
+            }
+        });
+        read_registry(&desk.file("rows.xlsx", book), format).unwrap_or_else(|e| panic!("{e}")).0
+    };
+    let (unsaid, zone) = (InputFormat::NONE, said("zone = \"+02:00\""));
+    let days = plain("days.csv", ["1954-04-26", "1954-04-27"], &zone);
+    let times = plain("times.csv", ["1954-04-26T00:00:00", "1954-04-27T10:30:00"], &zone);
+    let midnights = plain("midnights.csv", ["1954-04-26T00:00:00", "1954-04-27T00:00:00"], &zone);
+    assert_ne!(days, midnights, "a midnight east of UTC is of the day before");
+    for code in ["dd.mm.yyyy hh:mm", "yyyy-mm-dd\\ hh:mm:ss", "m/d/yy h:mm", "[$-409]m/d/yy h:mm AM/PM;@"] {
+        assert_eq!(excel(code, ["1954-04-26", "1954-04-27 10:30:00"], &zone), times, "{code}");
+        assert_eq!(excel(code, ["1954-04-26", "1954-04-27"], &zone), midnights, "{code}");
+        // Where no zone is said, every cell of the column is at midnight, or one is refused.
+        assert_eq!(excel(code, ["1954-04-26", "1954-04-27"], &unsaid), days, "{code}");
+    }
+    for code in ["dd.mm.yyyy", "yyyy-mm-dd;@", "[$-409]d-mmm-yy", "yyyy\"h\"mm\\hdd_s", "mm-dd-yy"] {
+        assert_eq!(excel(code, ["1954-04-26", "1954-04-27"], &zone), days, "{code}");
+    }
+}
+
 #[test]
 fn the_first_rows_are_shown_with_all_their_columns() {
     let desk = Desk::new();
@@ -464,6 +638,10 @@ fn the_first_rows_are_shown_with_all_their_columns() {
     assert_eq!((table.columns.join(" "), table.rows), ("id amount day".to_owned(), 2));
     assert_eq!((table.forms, seen.len()), (vec!["separator \";\"".to_owned()], 2));
     assert_eq!(seen, ["\"1\" \"1,50\" \"26.04.1954\"", "\"2\" empty \"27.04.1954\""]);
+    // Separators at the ends of lines are columns without names.
+    let path = desk.file("ends.csv", "id;amount;;\n1;2;;\n");
+    let table = peek(&path, 2, &mut |_, cells| assert_eq!(cells.len(), 2)).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(table.columns, ["id", "amount"]);
     let book = workbook(|sheet| {
         sheet.write(2, 0, 1).unwrap();
         sheet.write(2, 3, true).unwrap();

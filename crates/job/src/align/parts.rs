@@ -7,15 +7,17 @@
 use super::{ABSENT, PARTS_HELD};
 use crate::kept::KeptColumns;
 use crate::memory::LayingMemory;
-use base::Error;
+use base::{Error, in_order};
 use data::{RowShape, RowStore, Rows};
 use matching::MatchSpine;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{PARTITIONS, RecordSize, RunReader, RunState, RunWriter};
+use store::{PARTITIONS, RUN_MEMORY, RecordSize, RunReader, RunState, RunWriter, RunWriters};
 
 /// Bytes of two numbers before a row's cells.
 const HEAD: usize = 2 * size_of::<u32>();
+/// Bytes that a row of a block takes in memory besides its cells: its identifier, and its position.
+const LOADED: usize = 64;
 /// Rows that are dealt before somebody is told of them.
 const TOLD_ROWS: u64 = 256;
 
@@ -88,20 +90,30 @@ impl SpineParts {
             )));
         }
         let (sealed, folder) = (state.sealed().clone(), state.folder("columns"));
-        let mut writer = RunWriter::new(sealed, &folder, (parts, size), memory.runs)?;
-        let mut record = Vec::with_capacity(width);
-        for (number, (first, _)) in rows.blocks().enumerate() {
+        // As many blocks at a time as fit, and no more than there are writers.
+        let writing = memory.blocks / 2;
+        let at_once = (writing / RUN_MEMORY).max(1);
+        let writers = RunWriters::new(sealed, &folder, (parts, size), (writing / at_once).max(RUN_MEMORY));
+        let blocks: Vec<(u64, u64)> = rows.blocks().collect();
+        let bytes = |number: usize| (blocks[number].1 * (width + LOADED) as u64).max(writing / at_once);
+        let deal = |number: usize| -> Result<u64, Error> {
+            let (first, _) = blocks[number];
             let (block, dealt) = (rows.block(number)?, positions.partition(number as u32)?);
+            let (mut writer, mut rows) = (writers.take()?, 0);
+            let mut record = Vec::with_capacity(width);
             for place in dealt.sorted() {
                 let [row, position] = numbers(place);
                 record.clear();
                 record.extend([position.to_be_bytes(), row.to_be_bytes()].as_flattened());
                 block.append_cells(shape, (u64::from(row) - first) as usize, &mut record);
                 writer.push(position >> bits, &record)?;
-                tally.one()?;
+                rows += 1;
             }
-        }
-        let runs = writer.finish()?;
+            writers.give(writer);
+            Ok(rows)
+        };
+        in_order(blocks.len(), (writing, &bytes), deal, |rows| tally.more(rows))?;
+        let runs = writers.finish()?;
         drop(positions);
         state.remove(&dealt_to)?;
         let columns = KeptColumns::new(&folder, &runs, (union, bits));
@@ -217,6 +229,11 @@ impl DealtRows<'_> {
         self.rows += 1;
         if self.rows.is_multiple_of(TOLD_ROWS) { (self.tell)(self.rows) } else { Ok(()) }
     }
+
+    fn more(&mut self, rows: u64) -> Result<(), Error> {
+        self.rows += rows;
+        (self.tell)(self.rows)
+    }
 }
 
 /// Deals rows and their positions to the blocks of the rows.
@@ -252,7 +269,7 @@ fn shape_of(union: u64, width: usize, bytes: u64) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::super::{Aligned, RangeRows};
-    use super::{PARTITIONS, TOLD_ROWS, shape_of};
+    use super::{PARTITIONS, shape_of};
     use crate::memory::MemoryShares;
     use crate::prepare::{Built, build};
     use crate::ranges::RowRanges;
@@ -336,7 +353,7 @@ mod tests {
             };
             let laid_out = Aligned::by_parts(parts.clone(), spine(), (lanes, tight().laying), &mut dealt);
             let laid_out = Arc::new(laid_out.unwrap());
-            assert_eq!(told, 2 * whole.len() / TOLD_ROWS * TOLD_ROWS);
+            assert_eq!(told, 2 * whole.len());
             let at_hand = Arc::new(Aligned::new(whole.clone(), &mine(&whole), union).unwrap());
             for position in 0..union + 2 {
                 assert_eq!(laid_out.key(position).unwrap(), at_hand.key(position).unwrap());

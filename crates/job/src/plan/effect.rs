@@ -33,6 +33,12 @@ impl OutcomeGuess {
         Self { mean, variance: None, source: "as told".into() }
     }
 
+    /// Whether it is counted in somebody's file, exactly.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.variance.is_some()
+    }
+
     /// What one party's file of `own` people says of so many others: if everybody in it is one of them, or
     /// each of them is in it, drawn from it.
     pub(super) fn counted(sums: &OutcomeSums, (own, people): (u64, NonZeroU64), scale: u32) -> Self {

@@ -57,6 +57,8 @@ pub fn interval_curves(
              outcome per person",
         ));
     };
+    // Whoever told the mean asks about that one, at every clamp.
+    let own = own.filter(|_| outcome.is_counted());
     let trial = Trial { study, rows: assumed.rows };
     let rho = THOUSANDTHS.map(|part| {
         let rho = ratio(part, 1000);

@@ -50,6 +50,11 @@ fn a_party_file_says_what_smaller_clamps_cut() {
     let all = curves(&text, 100_000, Some(&own));
     let found = halves(&all[1]);
     assert!(found.windows(2).take(3).all(|pair| pair[0].chance < pair[1].chance), "{found:?}");
+    // Of a mean that was told, the study as it is has one interval, and nothing is of the file.
+    let file = StudyFile::parse("study.toml", &text).unwrap();
+    let assumed = Assumed { rows: [100_000; 2], outcome: Some(OutcomeGuess::told(0.5)) };
+    let told = |own| interval_curves(file.first(), &assumed, own).unwrap();
+    assert_eq!(told(Some(&own)), told(None));
 }
 
 #[test]

@@ -102,7 +102,8 @@ impl MatchReport {
         if let Some(dummies) = &disclosed.dummies {
             lines.push(format!(
                 "  with made-up rows in them; this party's ledger was charged rho {} and delta {}",
-                dummies.rho, dummies.delta
+                dummies.rho,
+                page::numbers::power(&dummies.delta)
             ));
         } else if !disclosed.public_keys {
             lines.push("  exact sizes disclosed".to_owned());

@@ -103,7 +103,7 @@ impl OwnerRun<'_> {
         let sizes = format!(
             "rho {} and delta {} towards each other party, for the sizes that the match shows",
             shown(&charge.rho),
-            small(&charge.delta)
+            page::numbers::power(&small(&charge.delta))
         );
         let next = if self.kept.as_ref().is_some_and(|log| log.progress().0) {
             "the match is kept, and nothing more is charged for it"

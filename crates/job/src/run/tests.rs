@@ -416,7 +416,7 @@ fn a_delta_or_rho_beyond_the_policy_ends_the_run_before_the_match() {
     let refused =
         |edit: &dyn Fn(&mut PartySetup)| totals(&world.parties(&study, edit)).unwrap_err().to_string();
     let text = refused(&|party| party.policy.delta_places = 12);
-    assert!(text.contains("delta: 0 of 1e-12 spent on lineage"), "{text}");
+    assert!(text.contains("delta: 0 of 10⁻¹² spent on lineage"), "{text}");
     // What the publisher is to see itself is the other's to limit.
     let text = refused(&|party| party.policy.max_rho = decimal("0.1").unwrap());
     assert!(text.contains("up to rho 0.110000 to advertiser, the sizes of the match included"), "{text}");

@@ -4,6 +4,7 @@
 use super::{Debit, Ledger, PUBLIC, VOIDED, file, holding, lineages, moment, now, rational_of, reads, spent};
 use base::Error;
 use num_traits::Signed;
+use page::numbers::power;
 use release::Rational;
 use release::rational::{shown, small};
 use rusqlite::{Connection, params};
@@ -114,10 +115,10 @@ fn afford_viewer(
         return Err(Error::refused(format!(
             "delta: {} of {} spent on lineage {} by viewer {viewer}; this match needs {}: raise \
              policy.delta, or agree on a smaller delta of match.dummies",
-            small(&delta),
-            small(&debit.most_delta),
+            power(&small(&delta)),
+            power(&small(&debit.most_delta)),
             debit.lineage,
-            small(&debit.delta)
+            power(&small(&debit.delta))
         )));
     }
     afford_noise(connection, path, (&debit.lineage, viewer), (&debit.rho, &debit.tau))

@@ -356,7 +356,7 @@ fn recover_one(
              after it",
             date(statement.at.cast_signed()),
             shown(&stated),
-            small(&statement.delta())
+            page::numbers::power(&small(&statement.delta()))
         );
         // What the peer was charged on other lineages is not told apart: all of them wait for the operator.
         let everywhere = PeerLineage { peer: peer.clone(), lineage: String::new() };

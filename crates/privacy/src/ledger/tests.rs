@@ -739,8 +739,8 @@ fn deltas_add_up_to_a_bound_of_their_own() {
     assert_eq!(ledger.spent_delta("hospitals", "key-of-registry").unwrap(), nano(3));
     assert_eq!(
         text(ledger.debit(&with(3, ratio(12, 100_000_000_000u64)))),
-        "delta: 3e-9 of 3e-9 spent on lineage hospitals by viewer key-of-registry; this match needs 1.2e-10: \
-         raise policy.delta, or agree on a smaller delta of match.dummies"
+        "delta: 3·10⁻⁹ of 3·10⁻⁹ spent on lineage hospitals by viewer key-of-registry; this match needs \
+         1.2·10⁻¹⁰: raise policy.delta, or agree on a smaller delta of match.dummies"
     );
     // What has no delta is not concerned, and what is charged already stays so.
     ledger.debit(&debit(4, ratio(1, 100), ratio(1, 1))).unwrap();

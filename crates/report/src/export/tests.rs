@@ -96,6 +96,7 @@ fn no_label_becomes_a_formula() {
     let one = outputs[0].clone();
     *outputs = names.iter().map(|name| ProgramOutput { label: (*name).into(), ..one.clone() }).collect();
     outputs[0].value = "=2+2".into();
+    outputs[2].value = "--5.0".into();
     report.party = "=cmd|' /C calc'!A0".into();
     let table = NumberTable::of(&report);
     let csv = table.csv();
@@ -110,6 +111,7 @@ fn no_label_becomes_a_formula() {
         assert!(group.starts_with(cell), "{group}");
     }
     assert!(lines[0].contains(",'=2+2,") && lines[1].contains(",10422,"), "{}", lines[0]);
+    assert!(lines[2].contains(",'--5.0,"), "{}", lines[2]);
     let rows = sheet(&table);
     assert_eq!(rows[1][place("value")], Data::String("=2+2".into()));
     let groups: Vec<&Data> = rows[1..].iter().map(|row| &row[place("group")]).collect();

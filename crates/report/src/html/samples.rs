@@ -146,7 +146,7 @@ pub fn registry() -> RunReport {
             ..Disclosure::default()
         },
         guarantee: vec![
-            "The view is (2.26, 1e-6)-differentially private for the outcome of any one person at the \
+            "The view is (2.26, 10⁻⁶)-differentially private for the outcome of any one person at the \
              hospitals."
                 .into(),
             "Not covered: the set sizes and the size of the match, which both sides learned exactly.".into(),

@@ -12,7 +12,7 @@ use crate::{
 };
 use page::markup::{Markup, element, minus, number, text, words};
 use page::numbers::{
-    MISSING, bytes, count, duration, grouped, p_value, percent, rho, scaled, short, significant, up,
+    MISSING, bytes, count, duration, grouped, p_value, percent, power, rho, scaled, short, significant, up,
 };
 
 /// Longest name of a row.
@@ -359,7 +359,7 @@ pub fn disclosed(report: &RunReport) -> Vec<Markup> {
     }
     if let Some(dummies) = &disclosed.dummies {
         rows.push(("charged for these sizes, rho".into(), cell(&dummies.rho)));
-        rows.push(("charged for these sizes, delta".into(), cell(&dummies.delta)));
+        rows.push(("charged for these sizes, delta".into(), cell(&power(&dummies.delta))));
     }
     if let Some([test, control]) = disclosed.published_groups {
         rows.push(("rows of the test group, public in this mode".into(), counted(test)));

@@ -37,7 +37,6 @@ fn words(page: &str) -> String {
 
 /// A formatted number as the page has it.
 fn number(shown: &str) -> String {
-    let shown = shown.replace("e-", "e\u{2212}");
     let parts = shown.split(", ").map(|part| match part.strip_prefix('[').unwrap_or(part) {
         // A sign begins a number; a hyphen stands inside a name.
         signed if signed.starts_with('-') => part.replacen('-', "\u{2212}", 1),
@@ -204,7 +203,7 @@ fn the_page_says_what_an_analyst_needs() {
         "difference of clamped means",
         "402,263",
         "noise candidates 64, 63 opened and checked",
-        "1e\u{2212}6",
+        "10⁻⁶",
         "For you only",
         "[\u{2212}53.2, \u{2212}28.4]",
         "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50",
@@ -252,7 +251,7 @@ fn a_refused_overall_has_no_headline_number() {
 fn markup_escapes_text_and_attributes() {
     let made = page::markup::element("p", &[("class", "a\"b<c>&'")], [page::markup::text("<&>\u{0}")]);
     assert_eq!(made.into_string(), "<p class=\"a&quot;b&lt;c&gt;&amp;&#39;\">&lt;&amp;&gt;\u{fffd}</p>\n");
-    assert_eq!(page::markup::minus("[-1.5, -2e-6]"), "[\u{2212}1.5, \u{2212}2e\u{2212}6]");
+    assert_eq!(page::markup::minus("[-1.5, -2·10⁻⁶]"), "[\u{2212}1.5, \u{2212}2·10⁻⁶]");
 }
 
 /// Values come in order, inside the figure, and zero is always shown.
@@ -634,4 +633,22 @@ fn open_ends_are_drawn_as_open() {
     // -1/25.31, 0 and 1/142 on one axis with -1/13.2.
     let [low, zero, high] = [treat[0].0, treat[0].1, treat[1].1].map(percent);
     assert!(((zero - low) / (high - zero) - 142.0 / 25.31).abs() < 0.01, "{treat:?}");
+}
+
+/// Powers of ten are raised, for people: nothing is in e-notation, in the terminal or on the page.
+#[test]
+fn no_report_has_a_number_in_e_notation() {
+    let is_power = |word: &&str| {
+        let word = word.trim_matches(['(', ')', '[', ']', ',', ';', ':', '.']).replace('\u{2212}', "-");
+        word.contains('e') && word.parse::<f64>().is_ok()
+    };
+    let mut raised = 0;
+    for (name, report) in all() {
+        for text in [words(&render(&report)), crate::summary::terminal(&report)] {
+            let power = text.split_whitespace().find(is_power);
+            assert_eq!(power, None, "{name}: {text}");
+            raised += text.matches("10\u{207b}").count();
+        }
+    }
+    assert!(raised > 10, "{raised}");
 }

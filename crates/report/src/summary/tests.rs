@@ -50,7 +50,7 @@ fn one_party() {
              person.",
             "  6 released numbers are in report.html.",
             "",
-            "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP; noise \
+            "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 10⁻⁶)-DP; noise \
              candidates 64, 63 opened and checked",
             "  ledger    after this result, spent by hospitals: 0.1 of 1 on this party's data",
             "  Learned besides: the sizes of the sets (401,974 and 1,013), of their union (402,263) and of \
@@ -200,7 +200,7 @@ fn hostile_labels_are_shown_as_text() {
     assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
     // Besides the shop's: a warning, a count under a heading, and lines of names that wrap.
     assert_eq!(plain.lines().count(), terminal(&samples::shop()).lines().count() + 4);
-    assert!(terminal(&samples::shop()).is_ascii(), "our own words are");
+    assert!(terminal(&samples::shop()).replace("10⁻⁶", "").is_ascii(), "our own words are");
     assert!(plain.lines().all(|line| line.chars().count() <= 200), "{plain}");
 }
 

@@ -49,8 +49,8 @@ fn fixed_numbers() {
         (-1234.5, 1, "-1,234.5"),
         (999.96, 1, "1,000.0"),
         (-123.0, 0, "-123"),
-        (1e15, 1, "1e15"),
-        (-2.5e300, 1, "-2.5e300"),
+        (1e15, 1, "10¹⁵"),
+        (-2.5e300, 1, "-2.5·10³⁰⁰"),
         (f64::NAN, 1, "n/a"),
         (f64::INFINITY, 1, "n/a"),
     ] {
@@ -70,15 +70,15 @@ fn other_numbers() {
         ["200", "14.1", "1000", "0", "x.0"]
     );
     assert_eq!([rho("1/10", 0.1), rho("2", 2.0), rho("1/3", 1.0 / 3.0)], ["0.1 (1/10)", "2", "0.3333 (1/3)"]);
-    assert_eq!([scientific(1e-6), scientific(1.234e-9), scientific(-5e20)], ["1e-6", "1.23e-9", "-5e20"]);
+    assert_eq!([scientific(1e-6), scientific(1.234e-9), scientific(-5e20)], ["10⁻⁶", "1.23·10⁻⁹", "-5·10²⁰"]);
     assert_eq!(
         [short(0.1, 4), short(2.4512, 3), short(1.0, 3), short(100.0, 3), short(1e-7, 3)],
-        ["0.1", "2.45", "1", "100", "1e-7"]
+        ["0.1", "2.45", "1", "100", "10⁻⁷"]
     );
     let up = page::numbers::up;
     assert_eq!(
         [up(2.2561, 3), up(2.26, 3), up(1e-6, 3), up(1.001e-6, 3)],
-        ["2.26", "2.26", "1e-6", "1.01e-6"]
+        ["2.26", "2.26", "10⁻⁶", "1.01·10⁻⁶"]
     );
     assert_eq!([up(2.1419, 3), up(12.01, 3), up(0.0, 3)], ["2.15", "12.1", "0"]);
     assert_eq!(
@@ -126,7 +126,7 @@ fn the_scale_follows_the_rates() {
     let large = view(1_000_000, None, false, Some(estimate(12_345.6, 1500.0, None)));
     assert_eq!((scale(&large).per(), scale(&large).show(12_345.6)), ("per person", "12,346".into()));
     let tiny = view(1, None, false, Some(estimate(1e-14, 3e-14, None)));
-    assert_eq!(scale(&tiny).show(1e-14), "1e-9");
+    assert_eq!(scale(&tiny).show(1e-14), "10⁻⁹");
     let none = view(1, None, false, None);
     assert_eq!(scale(&none).show(0.0), "0.0");
     let odd = view(1, None, false, Some(estimate(f64::NAN, f64::NAN, None)));
@@ -230,8 +230,8 @@ fn derived_numbers_are_rounded_to_what_their_noise_leaves() {
         (number("total", 123_456.0, 4_123.0, 4_123.0), "123,500", "[119,300, 127,600]"),
         (number("total", 1_234.0, 4.1, 4.1), "1,234", "[1,230, 1,238]"),
         (number("mean", 0.0, 0.0, 0.0), "0", "[0, 0]"),
-        (number("mean", 3e-12, 1e-12, 1e-12), "3e-12", "[2e-12, 4e-12]"),
-        (number("mean", 5e300, 1e299, 1e299), "5e300", "[4.9e300, 5.1e300]"),
+        (number("mean", 3e-12, 1e-12, 1e-12), "3·10⁻¹²", "[2·10⁻¹², 4·10⁻¹²]"),
+        (number("mean", 5e300, 1e299, 1e299), "5·10³⁰⁰", "[4.9·10³⁰⁰, 5.1·10³⁰⁰]"),
         (number("ratio", 2.0, 1.0, 1.98), "2.00", "[0.0200, 3.98]"),
         (number("ratio", 1.000_21, 0.000_05, 0.000_05), "1.000210", "[1.000160, 1.000260]"),
     ] {

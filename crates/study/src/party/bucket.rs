@@ -66,7 +66,7 @@ fn endpoint(item: &TomlItem<'_, '_>) -> Result<String, Error> {
 pub(super) fn data(item: &TomlItem<'_, '_>, home: &Path) -> Result<PathBuf, Error> {
     let text = item.text()?;
     if !is_url(text) {
-        return Ok(home.join(text));
+        return Ok(super::beside(home, text));
     }
     InputStore::check(text).map_err(|wrong| item.error(wrong))?;
     Ok(text.into())

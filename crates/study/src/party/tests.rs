@@ -56,6 +56,20 @@ fn paths_are_relative_to_the_file() {
     std::fs::write(&path, REGISTRY).expect("written");
     let settings = PartySettings::read(&path).expect("read");
     assert_eq!(settings.data, Some(folder.path().join("registry.csv")));
+    // Folders that are not there are no links.
+    let of = |home: &str, text: &str| beside(home.as_ref(), text).display().to_string();
+    assert_eq!(of("lift", "../mails.csv"), "mails.csv");
+    assert_eq!(of("a/lift", "../../../x/*.csv"), "../x/*.csv");
+    assert_eq!(
+        [of("", "../a.csv"), of("..", "../a.csv"), of("lift", "..")],
+        ["../a.csv", "../../a.csv", "."]
+    );
+    assert_eq!([of("a/lift", "b/../c.csv"), of("a", "/c.csv")], ["a/lift/b/../c.csv", "/c.csv"]);
+    std::fs::create_dir(folder.path().join("there")).expect("made");
+    std::os::unix::fs::symlink("there", folder.path().join("link")).expect("made");
+    let home = |name: &str| beside(&folder.path().join(name), "../a.csv");
+    assert_eq!(home("there"), folder.path().join("a.csv"));
+    assert_eq!(home("link"), folder.path().join("link/../a.csv"));
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! The advertiser's half: what happened, when, and what it is worth.
 
+use super::offers::{offer, refuse_small};
 use super::trial::{duplicates, time_columns};
-use super::{LiftInitArgs, TrialSide, categories, clamp, in_units, period, rows};
+use super::{LiftInitArgs, TrialSide, categories, clamp, in_units, note_thin_ends, period, read};
 use crate::init::draft::{StudyDraft, list, quoted, said};
 use crate::init::guess;
 use crate::init::making::Making;
-use crate::init::period::WholeMonths;
+use crate::init::period::{DayCounts, WholeMonths};
+use crate::init::units::unit;
 use base::Error;
 use data::Rows;
 use page::numbers::{count, percent};
+use study::time::Clock;
 use study::{EventValue, MAX_CLAMP, MAX_EVENTS, Study};
 
 /// Chooses the advertiser's columns. Returns the range of its times, by the sample.
@@ -112,7 +115,9 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
             answers[making.how.choose("--negative RULE", &question, &answers, Some(0))?].clone()
         }
     };
-    let unit = args.unit.clone().or_else(|| guess::currency(&columns[0]).map(str::to_owned));
+    let unit = unit(making.how, making.column(&columns[0])?, args.unit.as_deref(), "--unit UNIT")?;
+    making.because("unit", unit.name.as_deref().unwrap_or("none"), unit.why);
+    let unit = unit.name;
     let numbers = match decimals {
         0 => "whole numbers".to_owned(),
         _ => format!("numbers with up to {decimals} decimals: parts of which {scale} are 1"),
@@ -233,8 +238,9 @@ fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, args: &LiftInitArgs) {
     draft.set("advertiser", format!("{text}{events}overflow   = \"keep-earliest\"\n"));
     let why = match args.clamp {
         None => {
-            "It is the amount that 99 of 100 people with an event do not reach, rounded up to 1, 2 or 5 and \
-             zeros: it tells roughly how large outcomes are, and no more."
+            "It is the amount that 99 of 100 people with an event do not reach, of few people the fifth \
+             largest, rounded up to 1, 2 or 5 and zeros: it tells roughly how large outcomes are, and no \
+             more."
         }
         Some(_) => "Chosen by the advertiser.",
     };
@@ -262,19 +268,18 @@ struct SeenPeople {
     totals: Vec<u64>,
     /// And how many they are.
     events: Vec<usize>,
-    /// The first time and the last.
-    range: Option<[u32; 2]>,
+    /// When they were.
+    days: DayCounts,
 }
 
 impl SeenPeople {
-    fn add(&mut self, rows: &Rows) {
+    fn add(&mut self, clock: &Clock, rows: &Rows) {
         let Rows::Advertiser(rows) = rows else { return };
         self.people += rows.len() as u64;
         for at in 0..rows.len() {
             let (times, values) = rows.events(at);
-            if let (Some(first), Some(last)) = (times.first(), times.last()) {
-                let [low, high] = self.range.unwrap_or([*first; 2]);
-                self.range = Some([low.min(*first), high.max(*last)]);
+            if !times.is_empty() {
+                times.iter().for_each(|time| self.days.add(clock, *time));
                 self.totals.push(values.iter().map(|value| u64::from(*value)).sum::<u64>());
                 self.events.push(times.len());
             }
@@ -295,8 +300,14 @@ pub fn settle(
         lenient.matching.duplicates = study::Duplicates::Merge;
     }
     let mut seen = SeenPeople::default();
-    let report = rows(making, &lenient, TrialSide::Advertiser, |rows| seen.add(rows))?;
-    let SeenPeople { mut totals, events, range, people } = seen;
+    let (rows, report) = read(making, &lenient, TrialSide::Advertiser)?;
+    let clock = &super::lift(study).clock;
+    rows.each_block(|_, rows| {
+        seen.add(clock, rows);
+        Ok(())
+    })?;
+    refuse_small(&lenient, TrialSide::Advertiser, &rows)?;
+    let SeenPeople { mut totals, events, days, people } = seen;
     if wide && report.duplicates_merged > 0 && lenient.matching.duplicates != study.matching.duplicates {
         making.because(
             "duplicates",
@@ -312,12 +323,29 @@ pub fn settle(
              into it, in a line without a time: else the size of the match tells who had one."
         );
     }
+    let (most, text) = bounds(making, study, args, (people, &events, &mut totals))?;
+    limits(draft, most, &text, args);
+    offer(making, &lenient, TrialSide::Advertiser, &rows)?;
+    note_thin_ends(making, &days);
+    // Times of refunds, and of events beyond K, have to be within the study's as well.
+    Ok(days.period(&own).map_or(own, |exact| own.with(exact)))
+}
+
+/// How many events of a person count, and how much of their total: of so many people, what those with events
+/// have.
+fn bounds(
+    making: &mut Making<'_>,
+    study: &Study,
+    args: &LiftInitArgs,
+    (people, events, totals): (u64, &[usize], &mut [u64]),
+) -> Result<(u8, String), Error> {
     let share = |part: usize| percent(part as f64 / events.len().max(1) as f64);
     let beyond = |most: u8| events.iter().filter(|count| **count > usize::from(most)).count();
     let most = match args.max_events {
         Some(most) => most,
         None => {
-            [1, 2, 4, 8].into_iter().find(|most| beyond(*most) * 100 <= events.len()).unwrap_or(MAX_EVENTS)
+            let left = guess::left_beyond(events.len() as u64) as usize;
+            [1, 2, 4, 8].into_iter().find(|most| beyond(*most) <= left).unwrap_or(MAX_EVENTS)
         }
     };
     making.because(
@@ -331,7 +359,7 @@ pub fn settle(
         ),
     );
     let scale = scale(study);
-    let parts = clamp(&mut totals);
+    let parts = clamp(totals);
     let text = args.clamp.clone().unwrap_or_else(|| in_units(parts, scale));
     let units: f64 = text.parse().map_err(|_| Error::input(format!("--clamp is {text}; write a number")))?;
     let over = totals.iter().filter(|total| **total as f64 > units * scale as f64 + 0.5).count();
@@ -347,8 +375,7 @@ pub fn settle(
     making.tell(format!(
         "few people have more than {most} events, or a total of more than {text}{unit} (rounded)"
     ));
-    limits(draft, most, &text, args);
-    Ok(range.map_or(own, |range| own.with(own.exact(&super::lift(study).clock, range))))
+    Ok((most, text))
 }
 
 /// What cannot be seen in a sample of lines has to be said.

@@ -1,15 +1,16 @@
 //! The publisher's half: who is in which arm, and since when.
 
-use super::{LiftInitArgs, TrialSide, categories, period, rows};
-use crate::init::draft::{StudyDraft, quoted, said};
+use super::offers::{offer, refuse_small};
+use super::{LiftInitArgs, TrialSide, categories, note_thin_ends, period, read};
+use crate::init::draft::{StudyDraft, list, quoted, said};
 use crate::init::guess;
 use crate::init::making::Making;
-use crate::init::period::WholeMonths;
+use crate::init::period::{DayCounts, WholeMonths};
 use base::Error;
 use data::Rows;
 use data::survey::ColumnSurvey;
 use page::numbers::count;
-use std::collections::BTreeMap;
+use study::reader::nearest;
 use study::{Study, TrialArm};
 
 /// Least people of an arm that is shown.
@@ -22,9 +23,10 @@ pub fn publisher(
     args: &LiftInitArgs,
 ) -> Result<WholeMonths, Error> {
     let arm = arm(making, args)?;
-    let [test, control] = labels(making, &arm, args)?;
+    let ArmLabels { test, control, others } = labels(making, &arm, args)?;
     making.because("arm", &arm, format!("\"{test}\" against \"{control}\""));
     making.tell(format!("the column {arm} with the labels \"{test}\" (test) and \"{control}\" (control)"));
+    let leave_out = leave_out(making, &arm, &others)?;
     let times = time_columns(making, &[&arm]);
     let names: Vec<&str> = times.iter().map(String::as_str).collect();
     let question = "Which column says when a person could first be treated, in both arms?";
@@ -44,9 +46,15 @@ pub fn publisher(
     let mut text = format!(
         "[publisher]\n{}{}",
         said(
-            "Who was treated by chance, and who was not.",
+            match others[..] {
+                [] => "Who was treated by chance, and who was not.",
+                _ => {
+                    "Who was treated by chance, and who was not. Rows of the other arms are left out, as if \
+                     they were in no file; any further label is an error."
+                }
+            },
             &format!(
-                "arm         = {{ column = {}, test = {}, control = {} }}",
+                "arm         = {{ column = {}, test = {}, control = {}{leave_out} }}",
                 quoted(&arm),
                 quoted(&test),
                 quoted(&control)
@@ -72,57 +80,163 @@ pub fn publisher(
     Ok(period(&[way]))
 }
 
+/// What the study says of arms that are left out.
+fn leave_out(making: &mut Making<'_>, arm: &str, others: &[String]) -> Result<String, Error> {
+    if others.is_empty() {
+        return Ok(String::new());
+    }
+    let column = making.column(arm)?;
+    let of = if making.is_seen_whole() { "" } else { " of the sample" };
+    let rows = |label: &String| {
+        let rows = column.values.iter().find(|(value, _)| value == label).map_or(0, |(_, rows)| *rows);
+        format!("\"{label}\" {} rows{of}", count(rows))
+    };
+    let why: Vec<String> = others.iter().map(rows).collect();
+    let labels = list(others.iter().map(String::as_str));
+    making.because("leave_out", &labels, format!("{}: as if they were in no file", why.join(", ")));
+    making.tell(format!("the labels of arms whose rows are left out: {}", others.join(", ")));
+    Ok(format!(", leave_out = {labels}"))
+}
+
 /// Columns of times but for these.
 pub fn time_columns(making: &Making<'_>, but: &[&str]) -> Vec<String> {
     let is = |column: &&ColumnSurvey| guess::is_time(column) && !but.contains(&column.name.as_str());
     making.survey.columns.iter().filter(is).map(|column| column.name.clone()).collect()
 }
 
+/// Whether one of its labels says that it is of those who were not treated.
+fn untreated(column: &ColumnSurvey) -> bool {
+    let labels: Vec<&str> = column.values.iter().map(|(value, _)| value.as_str()).collect();
+    guess::control(&labels).is_some()
+}
+
+/// No column has the labels that were said.
+fn no_such_labels(making: &Making<'_>, said: &[&str]) -> Error {
+    let mut all: Vec<&str> = making
+        .survey
+        .columns
+        .iter()
+        .flat_map(|column| column.values.iter().map(|(value, _)| value.as_str()))
+        .collect();
+    all.sort_unstable();
+    let near = said.iter().filter(|label| !all.contains(label)).find_map(|label| nearest(label, &all));
+    let hint = near.map_or(String::new(), |near| format!("; did you mean {}?", quoted(near)));
+    let labels: Vec<String> = said.iter().map(|label| quoted(label)).collect();
+    Error::input(format!(
+        "no column of at most 20 values has {}; say the arm's column by --arm COLUMN{hint}",
+        labels.join(" and ")
+    ))
+}
+
 fn arm(making: &Making<'_>, args: &LiftInitArgs) -> Result<String, Error> {
-    let columns: Vec<&ColumnSurvey> =
-        making.survey.columns.iter().filter(|column| guess::is_arm(column)).collect();
+    let said: Vec<&str> = [&args.test, &args.control].into_iter().flatten().map(String::as_str).collect();
+    let has = |column: &ColumnSurvey, label: &str| column.values.iter().any(|(value, _)| value == label);
+    let fits = |column: &&ColumnSurvey| match (&said[..], column.values.len()) {
+        (_, 0 | 1) => false,
+        ([], 2) => true,
+        ([], _) => guess::is_named_arm(column) || untreated(column),
+        (labels, _) => labels.iter().all(|label| has(column, label)),
+    };
+    let columns: Vec<&ColumnSurvey> = making.survey.columns.iter().filter(fits).collect();
+    if columns.is_empty() && args.arm.is_none() && !said.is_empty() {
+        return Err(no_such_labels(making, &said));
+    }
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     let mut named = columns.iter().filter(|column| guess::is_named_arm(column));
     let sure = named.next().filter(|_| named.next().is_none()).map(|column| column.name.as_str());
-    let question = "Which column says in which arm of the trial a person is (two values)?";
-    making.pick(args.arm.as_deref(), "--arm COLUMN", question, &names, sure)
+    let question = match &said[..] {
+        [] => "Which column says in which arm of the trial a person is?".to_owned(),
+        labels => format!(
+            "Which column says in which arm of the trial a person is, and has {}?",
+            labels.iter().map(|label| quoted(label)).collect::<Vec<_>>().join(" and ")
+        ),
+    };
+    making.pick(args.arm.as_deref(), "--arm COLUMN", &question, &names, sure)
 }
 
-/// The labels of test and control.
-fn labels(making: &Making<'_>, arm: &str, args: &LiftInitArgs) -> Result<[String; 2], Error> {
-    if let (Some(test), Some(control)) = (&args.test, &args.control) {
-        return Ok([test.clone(), control.clone()]);
-    }
+/// The labels of test and control, and those of arms that are left out.
+struct ArmLabels {
+    test: String,
+    control: String,
+    others: Vec<String>,
+}
+
+fn labels(making: &Making<'_>, arm: &str, args: &LiftInitArgs) -> Result<ArmLabels, Error> {
     let column = making.column(arm)?;
-    let [(one, _), (other, _)] = &column.values[..] else {
+    let all: Vec<&str> = column.values.iter().map(|(value, _)| value.as_str()).collect();
+    if all.len() < 2 && (args.test.is_none() || args.control.is_none()) {
         return Err(Error::input(format!(
-            "column \"{arm}\" has {} different values, and a lift study compares two arms: say which by \
-             --test LABEL and --control LABEL, and leave rows of others out of the file",
-            column.distinct
+            "column \"{arm}\" has {} different values, and an arm has 2 to 20: say which are compared by \
+             --test LABEL and --control LABEL, or another column by --arm",
+            count(column.distinct)
         )));
+    }
+    let known =
+        |label: &String| match all.contains(&label.as_str()) || !making.is_seen_whole() || all.is_empty() {
+            true => Ok(label.clone()),
+            false => Err(Error::input(format!(
+                "no row of \"{arm}\" is \"{label}\"; there are {}",
+                all.iter().map(|value| quoted(value)).collect::<Vec<_>>().join(", ")
+            ))),
+        };
+    let said = [args.test.as_ref(), args.control.as_ref()];
+    let mut left: Vec<&str> = all.clone();
+    left.retain(|value| !args.leave_out.iter().chain(said.into_iter().flatten()).any(|said| said == value));
+    let choose = |flag: &str, left: &[&str], which: &str| match left {
+        [] => Err(Error::input(format!("no label of \"{arm}\" is left for those who were {which}: {flag}"))),
+        [only] => Ok((*only).to_owned()),
+        _ => {
+            let answers: Vec<String> = left.iter().map(|label| (*label).to_owned()).collect();
+            let question = format!("Which label of \"{arm}\" is of those who were {which}?");
+            making.how.choose(flag, &question, &answers, None).map(|at| answers[at].clone())
+        }
     };
-    let both = [one.as_str(), other.as_str()];
-    let known = |label: &str| match both.contains(&label) {
-        true => Ok(label.to_owned()),
-        false => Err(Error::input(format!(
-            "no row of \"{arm}\" is \"{label}\"; there are \"{one}\" and \"{other}\""
-        ))),
+    let control = match (said[1], guess::control(&left)) {
+        (Some(said), _) => known(said)?,
+        (None, Some(guessed)) => guessed.to_owned(),
+        (None, None) => choose("--control LABEL", &left, "not treated")?,
     };
-    let control = match (&args.test, &args.control) {
-        (_, Some(control)) => known(control)?,
-        (Some(test), None) if known(test)? == *one => other.clone(),
-        (Some(_), None) => one.clone(),
-        (None, None) => match guess::control(both) {
-            Some(control) => control.to_owned(),
+    left.retain(|value| *value != control);
+    let test = match said[0] {
+        Some(said) => known(said)?,
+        None => choose("--test LABEL", &left, "treated")?,
+    };
+    if test == control {
+        return Err(Error::input(format!("\"{test}\" cannot be the label of both arms")));
+    }
+    args.leave_out.iter().try_for_each(|label| known(label).map(|_| ()))?;
+    let others = others(column, [&test, &control], &args.leave_out)?;
+    Ok(ArmLabels { test, control, others })
+}
+
+/// Labels of arms that are left out: those that were said, or all others that the column has. One that is
+/// another but for its spelling is no arm by itself: nobody is left out for a slip of the pen.
+fn others(column: &ColumnSurvey, compared: [&String; 2], said: &[String]) -> Result<Vec<String>, Error> {
+    let name = &column.name;
+    if let Some(both) = said.iter().find(|label| compared.contains(label)) {
+        return Err(Error::input(format!("--leave-out \"{both}\" is the label of an arm that is compared")));
+    }
+    let mut others = said.to_vec();
+    for (label, rows) in &column.values {
+        if compared.contains(&label) || said.contains(label) {
+            continue;
+        }
+        let alike = compared.iter().find(|compared| guess::same_name(compared, label));
+        let what = match alike {
+            Some(alike) => format!("is \"{alike}\" but for its spelling: correct the file"),
+            None if !said.is_empty() => "is neither compared nor left out: correct the file".to_owned(),
             None => {
-                let answers = both.map(str::to_owned);
-                let question = format!("Which label of \"{arm}\" is of those who were not treated?");
-                answers[making.how.choose("--control LABEL", &question, &answers, None)?].clone()
+                others.push(label.clone());
+                continue;
             }
-        },
-    };
-    let test = if control == *one { other.clone() } else { one.clone() };
-    Ok([test, control])
+        };
+        return Err(Error::input(format!(
+            "column \"{name}\" has {} rows with \"{label}\", which {what}, or say by --leave-out \"{label}\" \
+             that it is another arm",
+            count(*rows)
+        )));
+    }
+    Ok(others)
 }
 
 /// Reads all rows: their exact times, and whether identifiers repeat.
@@ -136,17 +250,14 @@ pub fn settle(
     if making.common.duplicates.is_none() && lenient.matching.duplicates == study::Duplicates::Error {
         lenient.matching.duplicates = study::Duplicates::First;
     }
-    let (mut people, mut range) = ([0u64; 2], None::<[u32; 2]>);
-    let mut cells = BTreeMap::<(u8, bool), u64>::new();
-    let report = rows(making, &lenient, TrialSide::Publisher, |rows| {
-        let Rows::Publisher(rows) = rows else { return };
-        for (at, (arm, time)) in rows.arm.iter().zip(&rows.opportunity).enumerate() {
-            let test = *arm == TrialArm::Test;
-            people[usize::from(test)] += 1;
-            *cells.entry((rows.breakdown.get(at).copied().unwrap_or_default(), test)).or_default() += 1;
-            let [low, high] = range.unwrap_or([*time; 2]);
-            range = Some([low.min(*time), high.max(*time)]);
-        }
+    let (rows, report) = read(making, &lenient, TrialSide::Publisher)?;
+    let (mut people, mut days) = ([0u64; 2], DayCounts::default());
+    let clock = &super::lift(study).clock;
+    rows.each_block(|_, rows| {
+        let Rows::Publisher(rows) = rows else { return Ok(()) };
+        rows.arm.iter().for_each(|arm| people[usize::from(*arm == TrialArm::Test)] += 1);
+        rows.opportunity.iter().for_each(|time| days.add(clock, *time));
+        Ok(())
     })?;
     if report.duplicates_dropped > 0 && lenient.matching.duplicates != study.matching.duplicates {
         repeated(making, draft, &count(report.duplicates_dropped))?;
@@ -168,17 +279,21 @@ pub fn settle(
         count(LEAST),
         format!("test {} people, control {}", count(test), count(control)),
     );
-    let smallest = cells.values().copied().min().unwrap_or_default();
+    let smallest = control.min(test);
     if smallest < LEAST {
-        let what = if control.min(test) < LEAST { "an arm" } else { "an arm of a value of the breakdown" };
         eprintln!(
-            "note: {what} has {} people. Fewer than {} are not shown: a run is refused unless \
-             --spend-anyway is said.",
+            "note: an arm has {} people. Fewer than {} are not shown: a run is refused unless --spend-anyway \
+             is said.",
             count(smallest),
             count(LEAST)
         );
     }
-    Ok(range.map_or(own, |range| own.with(own.exact(&super::lift(study).clock, range))))
+    refuse_small(&lenient, TrialSide::Publisher, &rows)?;
+    offer(making, &lenient, TrialSide::Publisher, &rows)?;
+    note_thin_ends(making, &days);
+    // Times of rows that are dropped have to be within the study's as well; those of other arms need not.
+    let exact = days.period(&own).unwrap_or(own);
+    Ok(if report.duplicates_dropped > 0 { own.with(exact) } else { exact })
 }
 
 /// Asks what identifiers that repeat are.

@@ -1,8 +1,9 @@
 //! The text of a program that asks for counts and a mean, and what columns are in it.
 
 use crate::init::draft::{StudyDraft, comment, quoted};
-use crate::init::guess::{currency, round_up};
+use crate::init::guess::{left_beyond, round_up};
 use data::survey::ColumnSurvey;
+use page::numbers::count;
 use release::rational::{ratio, shown};
 
 /// How a column of a file is one of a program.
@@ -22,7 +23,7 @@ const RESERVED: [&str; 16] = [
 ];
 
 /// What a column is in a program; none where counts and means are not of such.
-pub fn column(seen: &ColumnSurvey) -> Option<CellUse> {
+pub fn column(seen: &ColumnSurvey, unit: Option<&str>) -> Option<CellUse> {
     let missing = if seen.empty > 0 { " missing" } else { "" };
     let values: Vec<&str> = seen.values.iter().map(|(value, _)| value.as_str()).collect();
     let is_bit = |pair: [&str; 2]| values.iter().all(|value| pair.contains(&value.to_lowercase().as_str()));
@@ -43,15 +44,25 @@ pub fn column(seen: &ColumnSurvey) -> Option<CellUse> {
         }
         let kind = if least < 0.0 { format!("i{}", bits + 1) } else { format!("u{}", bits.max(2)) };
         let scaled = if scale > 1 { format!(" scale {scale}") } else { String::new() };
-        let unit = currency(&seen.name).map_or(String::new(), |unit| format!(" unit {unit:?}"));
+        let unit = unit.map_or(String::new(), |unit| format!(" unit {}", quoted(unit)));
         let bound = |number: f64| match number < 0.0 {
             true => format!("-{}", shown(&ratio(rounded(number), scale))),
             false => shown(&ratio(rounded(number), scale)),
         };
-        let low = if least < 0.0 { bound(numbers.quantile(0.01)) } else { "0".to_owned() };
-        let bounds = Some([low, bound(numbers.quantile(0.99))]);
-        let why =
-            format!("numbers of the sample go from {least} to {most}: the type holds these, rounded up");
+        // No bound hangs on the one largest number of few.
+        let most_beyond = left_beyond(seen.filled);
+        let [low, high] = [numbers.from_below(most_beyond), numbers.from_above(most_beyond)];
+        let ends = [if least < 0.0 { bound(low) } else { "0".to_owned() }, bound(high)];
+        let beyond = match ends.clone().map(|end| end.parse::<f64>()) {
+            [Ok(low), Ok(high)] => numbers.outside(low, high),
+            _ => 0,
+        };
+        let bounds = Some(ends);
+        let why = format!(
+            "numbers of the sample go from {least} to {most}: the type holds these, rounded up; {} of them \
+             are beyond the bounds of a mean",
+            count(beyond)
+        );
         return Some(CellUse { line: format!("{kind}{scaled}{unit}{missing}"), bounds, why });
     }
     let odd = |value: &str| value.chars().any(|c| c == '"' || c == '\\' || c.is_control());
@@ -215,8 +226,8 @@ impl AskedProgram {
         }
         let why = comment(
             "What each column holds, and what is asked (docs/questions.md). A number beyond the bounds of a \
-             mean counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file, rounded \
-             to 1, 2 or 5 and zeros, and tell roughly how large numbers are.",
+             mean counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file (of few \
+             numbers, all but four), rounded to 1, 2 or 5 and zeros, and tell roughly how large numbers are.",
         );
         draft.set("program", format!("{why}[program]\ntext = \"\"\"\n{}\n\"\"\"\n", lines.join("\n")));
         let line = |column: &AskedColumn| {

@@ -331,7 +331,7 @@ fn what_all_see_counts_once_in_the_total() {
     ledger.check_together(&[wide(&all)]).unwrap();
     let refused = text(ledger.check_together(&[wide(&all), wide(&own)]));
     assert!(
-        refused.contains("could be told from exact noise by more than 1e-9 of delta at rho 5"),
+        refused.contains("could be told from exact noise by more than 10⁻⁹ of delta at rho 5"),
         "{refused}"
     );
     pay(&mut ledger, &all, 1, 0).unwrap();

@@ -1,6 +1,6 @@
 //! Numbered pieces of work on all cores, whose results come in order.
 
-use base::Error;
+use crate::Error;
 use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -62,7 +62,10 @@ impl Pieces<'_> {
 ///
 /// # Errors
 /// The first, in the order of pieces. After one no further piece begins.
-pub(crate) fn in_order<T: Send>(
+///
+/// # Panics
+/// When `work` or `take` does.
+pub fn in_order<T: Send>(
     count: usize,
     (most, bytes): (u64, &(dyn Fn(usize) -> u64 + Sync)),
     work: impl Fn(usize) -> Result<T, Error> + Sync,
