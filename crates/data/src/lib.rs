@@ -2,9 +2,10 @@
 //!
 //! The data are files of this machine, objects of a bucket, or a stream of rows ([`DataLocation`]). Reading
 //! streams: only the typed columns are kept (tens of bytes per row, see [`InputReport::memory`]), never the
-//! file. All complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with file, line or row and
-//! column. Complaints may show the offending cell to its owner, but never an identifier; nothing in this
-//! module goes to another party. What is dropped by a rule of the study is counted in the [`InputReport`].
+//! file. All complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with file, line or
+//! row and column. Complaints may show the offending cell to its owner, but never an identifier; nothing in
+//! this module goes to another party. What is dropped by a rule of the study is counted in the
+//! [`InputReport`].
 
 mod advertiser;
 mod batches;
