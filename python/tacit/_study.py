@@ -152,6 +152,7 @@ class Study:
         self,
         *,
         rows: Rows,
+        both: int | None = None,
         link: str = "10gbps,1ms",
         mean: float | None = None,
         cores: int = 1,
@@ -160,13 +161,13 @@ class Study:
     ) -> Plan:
         """States bytes, time and privacy cost of every stage; with ``price`` also dollars.
 
-        ``link`` is bandwidth each way and round-trip time, ``cores`` are those of each party. Raises
+        ``both`` are rows that both of two parties have, ``link`` is bandwidth each way and round-trip time, ``cores`` are those of each party. Raises
         InputError.
         """
         pair = _pair(rows)
         assert pair is not None
         told = None if price is None else (price.name, price.text)
-        return Plan(json.loads(self._study().plan(pair, link, mean, cores, told, between)))
+        return Plan(json.loads(self._study().plan(pair, link, mean, cores, told, between, both)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Study) and self.hash == other.hash

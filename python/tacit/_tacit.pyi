@@ -150,4 +150,5 @@ class Study:
         cores: int,
         prices: tuple[str, str] | None,
         between: str,
+        both: int | None = None,
     ) -> str: ...

@@ -35,6 +35,9 @@ pub struct PlanArgs {
     /// Rows of both sides, or of the first and the second: 400k, 10M, 2M,500k
     #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
     pub rows: [u64; 2],
+    /// How many rows both of two parties have: 10M; else as many as make the match dearest
+    #[arg(long, value_name = "N", value_parser = terminal::values::count)]
+    pub both: Option<u64>,
     /// Bandwidth each way and round-trip time
     #[arg(long, value_name = "RATE,RTT", value_parser = Link::parse, default_value = "10gbps,1ms")]
     pub link: Link,
@@ -87,6 +90,7 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
     let (file, _) = StudyFile::read(&args.study)?;
     let asked = PlanQuestion {
         rows: args.rows,
+        both: args.both,
         mean: args.mean,
         link: args.link,
         cores: args.cores,
@@ -363,7 +367,7 @@ mod tests {
         let text = include_str!("../../../examples/lift-several.toml")
             .replace("advertisers  = \"together\"", "advertisers  = \"apart\"");
         let file = StudyFile::parse("study.toml", &text).unwrap();
-        let assumed = Assumed { rows: [1000, 1000], outcome: None };
+        let assumed = Assumed { rows: [1000, 1000], both: None, outcome: None };
         let plan = plan_file(&file, &assumed, Link::parse("1gbps,1ms").unwrap(), Speeds::default()).unwrap();
         let table = stage_table(&plan);
         assert!(table.iter().any(|line| line.starts_with("bakery/compute ")), "{table:?}");

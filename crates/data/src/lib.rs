@@ -10,6 +10,7 @@
 mod advertiser;
 mod batches;
 mod complaints;
+mod content;
 mod csv_file;
 mod dates;
 mod encoding;
@@ -42,6 +43,7 @@ mod tests;
 
 pub use advertiser::AdvertiserRows;
 pub use complaints::SHOWN_PER_FILE;
+pub use content::InputContent;
 pub use gather::{ReadingMemory, SpoolRoom};
 pub use identifiers::RowKeys;
 pub use keys::shown;

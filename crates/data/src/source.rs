@@ -113,7 +113,7 @@ impl InputItem {
     }
 
     /// Its bytes, and what it holds by its name.
-    fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
+    pub fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
         Ok(match self {
             Self::File(path) => (metadata(path)?.len(), DataFormat::by_name(path)),
             Self::Object(object) => (object.size(), DataFormat::by_name(Path::new(object.key()))),
@@ -138,6 +138,14 @@ impl InputItem {
         }
     }
 
+    /// The path of a file of this machine.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Object(_) | Self::Rows(_) => None,
+        }
+    }
+
     /// Opens a file or object that is not empty.
     pub fn open(&self) -> Result<(InputFile, DataFormat), Error> {
         let name = self.name();
@@ -145,7 +153,7 @@ impl InputItem {
             Self::File(path) => {
                 let file = File::open(path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
                 let metadata = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
-                (InputFile::Local(file), "file", metadata.len(), DataFormat::by_name(path))
+                (InputFile::Local(file, None), "file", metadata.len(), DataFormat::by_name(path))
             }
             Self::Object(object) => {
                 let (bytes, format) = (object.size(), DataFormat::by_name(Path::new(object.key())));

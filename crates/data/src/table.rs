@@ -2,10 +2,12 @@
 
 use super::Row;
 use super::complaints::Complaints;
+use super::content::FileHash;
 use super::source::{self, DataFormat, DataLocation, InputItem};
 use super::{csv_file, parquet_file, sheet_file};
 use base::{Error, ErrorPlace};
-use std::collections::HashMap;
+use parquet::file::reader::Length;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::ops::Range;
 use study::format::InputFormat;
@@ -145,6 +147,8 @@ pub(crate) struct FileInfo {
     pub sheet: Option<String>,
     /// Whether it has rows, and no lines.
     pub rows: bool,
+    /// Of its bytes, where that was wanted and all were read.
+    pub hash: Option<FileHash>,
 }
 
 impl Files {
@@ -164,6 +168,12 @@ impl Files {
     /// The forms that files turned out to have.
     pub fn forms(&self) -> &[String] {
         &self.forms
+    }
+
+    /// Hashes of files that were read to their ends, by number, where these were wanted.
+    pub fn hashes(&self) -> BTreeMap<usize, FileHash> {
+        let hashes = self.all.iter().enumerate().filter_map(|(number, file)| Some((number, file.hash?)));
+        hashes.collect()
     }
 
     /// `registry.csv, line 3`, `registry.parquet, row 3 (row group 0)` or `registry.xlsx, sheet "A", row 3`.
@@ -226,6 +236,8 @@ pub(crate) struct FilePart {
     item: InputItem,
     /// Of a Parquet file that is read in parts; else all.
     groups: Option<Range<usize>>,
+    /// Whether the hash of its bytes is wanted.
+    pub hashed: bool,
 }
 
 /// The files or objects that `data` names (`docs/cli.md`), in their order. Where these are fewer than
@@ -237,7 +249,7 @@ pub(crate) fn file_parts(data: DataLocation<'_>, least: usize) -> Result<Vec<Fil
     for (number, item) in items.into_iter().enumerate() {
         let groups = if each > 1 { row_groups(&item) } else { 0 };
         let size = groups.div_ceil(each).max(1);
-        let mut part = |groups| parts.push(FilePart { number, item: item.clone(), groups });
+        let mut part = |groups| parts.push(FilePart { number, item: item.clone(), groups, hashed: false });
         match groups {
             0 => part(None),
             _ => (0..groups).step_by(size).for_each(|from| part(Some(from..groups.min(from + size)))),
@@ -271,8 +283,9 @@ pub(crate) fn read_part(
         let rows = stream.read(&mut table)?;
         return Ok((files, rows));
     }
-    let (file, form) = part.item.open()?;
-    let failure = file.failure();
+    let (mut file, form) = part.item.open()?;
+    let (failure, size) = (file.failure(), Length::len(&file));
+    let met = if part.hashed { file.watch() } else { None };
     let read = match form {
         DataFormat::Parquet => parquet_file::read((file, part.groups.as_ref()), &mut table),
         DataFormat::Csv(packing) => {
@@ -282,6 +295,7 @@ pub(crate) fn read_part(
     };
     // What hid the rows from a decoder is not the decoder's to say.
     let rows = read.map_err(|error| failure.first().unwrap_or(error))?;
+    files.all.iter_mut().for_each(|file| file.hash = met.as_ref().and_then(|met| met.whole(size)));
     Ok((files, rows))
 }
 

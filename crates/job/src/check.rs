@@ -192,7 +192,7 @@ impl CheckedSide {
         let rows = priced_rows(sizes.rows, self.inputs.as_ref());
         let told = sizes.mean.map(OutcomeGuess::told);
         let outcome = told.or_else(|| OutcomeGuess::of(study, self.inputs.as_ref(), rows[0]));
-        Ok(Assumed { rows, outcome })
+        Ok(Assumed { rows, both: None, outcome })
     }
 
     /// What it all comes to. `peer_agrees` says whether the peer's study says the same, where it is known.

@@ -8,7 +8,7 @@ use crate::kept::{self, KeptFound, KeptRun};
 use crate::memory::{self, MatchNeeds};
 use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
 use base::{Error, PartyId, Roster, limits};
-use data::{DataLocation, InputReport, RowStore, RowStream, Rows, read_rows};
+use data::{DataLocation, InputContent, InputReport, RowStore, RowStream, Rows, SpoolRoom, read_rows};
 use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
@@ -148,6 +148,8 @@ pub struct Checked {
     pub likeness: Option<crate::budget::Likeness>,
     /// The version of the input, where rows may lie in state and a run goes on from there.
     pub(crate) input_version: Option<Bytes32>,
+    /// What its files held as they were read, of such a run.
+    pub(crate) input_content: Option<InputContent>,
     /// Whether an earlier process of this run has matched them.
     pub(crate) matched_before: bool,
     /// What [`Checked::data_tag`] found.
@@ -193,13 +195,14 @@ struct ReadInput {
     rows: RowStore,
     inputs: InputReport,
     /// Where a run of these rows may go on.
-    version: Option<Bytes32>,
+    input_version: Option<Bytes32>,
+    input_content: Option<InputContent>,
     /// Whether an earlier process read them.
     taken_up: bool,
     /// Whether one has matched them, too.
     matched: bool,
-    /// What is to be said of a run that was kept, on other input.
-    other: Option<String>,
+    /// What is to be said of a run that was kept, whose input was written again.
+    rewritten: Option<String>,
 }
 
 impl ReadInput {
@@ -214,21 +217,31 @@ impl ReadInput {
         );
         // What is handed over cannot be looked at again.
         let may = stream.is_none() && kept::may_be_kept(party, study, runs);
-        let version = may.then(|| data::input_version(data)).transpose()?;
-        let found = version.map(|version| KeptRun::find(party, study, &version)).transpose()?;
+        let input_version = may.then(|| data::input_version(data)).transpose()?;
+        let found = input_version.map(|version| KeptRun::find(party, study, (data, &version))).transpose()?;
         if let Some(KeptFound::Run(run)) = found {
             let (rows, inputs) = run.rows(study, me)?;
             let matched = run.matched();
-            return Ok(Self { rows, inputs, version, taken_up: true, matched, other: None });
+            let rewritten = run.touched.then(|| {
+                "the input was written again since this run began, and holds the same: it goes on".to_owned()
+            });
+            let (input_content, taken_up) = (None, true);
+            return Ok(Self { rows, inputs, input_version, input_content, taken_up, matched, rewritten });
         }
-        let other = matches!(found, Some(KeptFound::OtherInput)).then(|| {
+        let rewritten = matches!(found, Some(KeptFound::OtherInput)).then(|| {
             "`state` keeps a run of this study that broke off, and the input was changed since: this run \
              begins anew, and takes that one's place"
                 .to_owned()
         });
-        let room = spool_room(party, study, runs)?;
+        let room = spool_room(party, study, runs)?.map(|room| room.keeping_content(may));
         let (rows, inputs) = read_rows(data, study, me, room.as_ref())?;
-        Ok(Self { rows, inputs, version, taken_up: false, matched: false, other })
+        let mut input_content = room.as_ref().and_then(SpoolRoom::content);
+        if input_content.is_some() && input_version != Some(data::input_version(data)?) {
+            // Who wrote meanwhile may have written behind what was read.
+            input_content = None;
+        }
+        let [taken_up, matched] = [false; 2];
+        Ok(Self { rows, inputs, input_version, input_content, taken_up, matched, rewritten })
     }
 }
 
@@ -265,7 +278,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let Some((first, engine, checked)) = built.first() else {
         return Err(Error::misuse("a member takes part in a run"));
     };
-    let ReadInput { rows, inputs, version: input_version, taken_up, matched, other } =
+    let ReadInput { rows, inputs, input_version, input_content, taken_up, matched, rewritten } =
         ReadInput::of((party, stream.as_ref()), first, built.len())?;
     // The peer's are not known yet: as many.
     let me = place(first, party);
@@ -277,7 +290,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         check_room(party, first, (me, &rows), &needs, RowsKnown::Read)?;
     }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
-    let warnings: Vec<String> = warnings.into_iter().flatten().chain(other).collect();
+    let warnings: Vec<String> = warnings.into_iter().flatten().chain(rewritten).collect();
     let mut small: Vec<String> = Vec::new();
     for (run, ..) in &built {
         small.extend(too_small(run, &rows)?);
@@ -302,6 +315,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         fellows: Vec::new(),
         likeness: None,
         input_version,
+        input_content,
         matched_before: matched,
         tagged: OnceLock::new(),
     };

@@ -79,7 +79,7 @@ impl StudyHandle {
     }
 
     /// What `tacit plan --json` prints.
-    #[pyo3(signature = (rows, link, mean, cores, prices, between))]
+    #[pyo3(signature = (rows, link, mean, cores, prices, between, both = None))]
     fn plan(
         &self,
         py: Python<'_>,
@@ -89,11 +89,13 @@ impl StudyHandle {
         cores: u32,
         prices: Option<(String, String)>,
         between: String,
+        both: Option<u64>,
     ) -> PyResult<String> {
         let file = self.file.clone();
         let job = move || {
             let asked = PlanQuestion {
                 rows,
+                both,
                 mean,
                 link: Link::parse(&link).map_err(|e| Error::input(format!("link: {e}")))?,
                 cores,

@@ -12,6 +12,8 @@ use study::{Study, StudyFile};
 pub struct PlanQuestion {
     /// Rows of party 0, and of each other one.
     pub rows: [u64; 2],
+    /// Rows that both of two have; none: as many as make the match dearest.
+    pub both: Option<u64>,
     /// The control arm's mean outcome per person, as somebody guesses it.
     pub mean: Option<f64>,
     /// The wire between the parties.
@@ -37,7 +39,7 @@ impl PlanQuestion {
         let speeds = Speeds { cores: f64::from(self.cores), ..Speeds::default() };
         let told = self.mean.map(OutcomeGuess::told);
         let outcome = told.or_else(|| OutcomeGuess::of(study, None, self.rows[0]));
-        let assumed = Assumed { rows: self.rows, outcome };
+        let assumed = Assumed { rows: self.rows, both: self.both, outcome };
         let mut plan = match &self.prices {
             Some(prices) => {
                 let terms = BillTerms { prices, between: self.between };

@@ -12,7 +12,7 @@ use crate::compose::{self, Facts, Views};
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::StudyEngine;
 use crate::interpret;
-use crate::kept::{MatchedRecord, RunLog};
+use crate::kept::{KeptMatch, MatchedRecord, RunLog};
 use crate::memory::{self, MemoryShares};
 use crate::prepare::Checked;
 use crate::stages::compute::ComputeStage;
@@ -290,9 +290,10 @@ impl<'a> OwnerRun<'a> {
             return Ok(());
         }
         let matched = self.kept.as_ref().and_then(|log| log.matched(&agreement.tags)).cloned();
-        if let (Some(matched), Some((_, shape))) = (&matched, rows.spool()) {
+        let of_match = matched.as_ref().map(|matched| &matched.rows);
+        if let (Some(KeptMatch::Spine(columns)), Some((_, shape))) = (of_match, rows.spool()) {
             let laying = MemoryShares::of(self.party.memory, rows.len()).laying;
-            self.workers = self.workers.min(Aligned::lanes(&matched.columns, shape, laying));
+            self.workers = self.workers.min(Aligned::lanes(columns, shape, laying));
         }
         let (own, peer) = (self.workers, me.other());
         let name = matched.as_ref().map_or([0; 32], |matched| matched.name);

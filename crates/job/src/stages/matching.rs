@@ -13,7 +13,7 @@ use base::{Cost, Error, PartyId, limits};
 use engine::RowSource;
 use matching::{
     IdentifierSource, MatchDisclosure, MatchDisk, MatchEstimate, MatchOptions, MatchOutcome, MatchSizes,
-    Matcher, PayloadSource,
+    Matcher, PayloadSource, PlannedRows,
 };
 use net::Session;
 use privacy::dummies;
@@ -31,6 +31,8 @@ pub(crate) struct MatchStage<'a> {
     /// What all agree on.
     pub agreed: MatchOptions,
     rows: [u64; 2],
+    /// Rows that are taken to be in the files of both.
+    both: Option<u64>,
 }
 
 /// What an owner brings to one unit.
@@ -62,7 +64,25 @@ impl<'a> MatchStage<'a> {
         };
         let (ot, roles) = (study.compute.ot, outsourced::roles(study));
         let agreed = MatchOptions { layouts, ot, roles, ..study.matching.options() };
-        Ok(Self { study, matcher: study.matching.matcher, agreed, rows })
+        Ok(Self { study, matcher: study.matching.matcher, agreed, rows, both: None })
+    }
+
+    /// The same where so many rows are taken to be in the files of both.
+    ///
+    /// # Errors
+    /// When it is not between two parties, or one has fewer rows.
+    pub fn with_both(self, both: Option<u64>) -> Result<Self, Error> {
+        let Some(shared) = both else { return Ok(self) };
+        if self.study.parties.len() != 2 || self.matcher.features().public_identifiers {
+            return Err(Error::input("how many rows are in both files is assumed of a match of two parties"));
+        }
+        match shared > self.rows[0].min(self.rows[1]) {
+            true => Err(Error::input(format!(
+                "{shared} rows in both of {} and {}: no more are in both than the smaller one has",
+                self.rows[0], self.rows[1]
+            ))),
+            false => Ok(Self { both, ..self }),
+        }
     }
 
     /// The least memory for own columns, where the protocol moves what does not fit to disk.
@@ -123,7 +143,8 @@ impl<'a> MatchStage<'a> {
             return Err(Error::limit("limits::ROWS, rows of both sides", all, limits::ROWS));
         }
         let keys = self.study.matching.identifiers.len() as u64;
-        let mut estimate = self.matcher.estimate(&padded, keys, &self.agreed);
+        let planned = PlannedRows { rows: &padded, keys, both: self.both };
+        let mut estimate = self.matcher.estimate(&planned, &self.agreed);
         if most > 0 {
             estimate.why += &format!(", {most} made-up rows of each at most");
         }

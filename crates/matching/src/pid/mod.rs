@@ -58,7 +58,7 @@ use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::{self, ColumnFingerprint, IdentifierSource};
 use crate::matcher::{
     MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchSizes, Matcher, PairSizes, RestartPermit, pair_of,
+    MatchSizes, Matcher, PairSizes, PlannedRows, RestartPermit, pair_of,
 };
 use crate::places::OwnPlaces;
 use crate::spill::{SpillColumn, SpillRoom};
@@ -109,10 +109,9 @@ impl Matcher for PrivateId {
         price(sizes.pair(), options.partitions)
     }
 
-    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
-        let sizes = MatchSizes::apart(rows, 1);
-        let multiplications = multiplications(sizes.pair());
-        MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::apart(sizes) }
+    fn estimate(&self, planned: &PlannedRows<'_>, _options: &MatchOptions) -> MatchEstimate {
+        let multiplications = multiplications(planned.sizes().pair());
+        MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::of(planned) }
     }
 
     fn disk(&self, rows: &[u64], me: PartyId, _options: &MatchOptions) -> Option<MatchDisk> {
