@@ -1,11 +1,11 @@
-//! Rows of files of any format, one at a time, each with its place.
+//! Rows of files of any format or of a stream, one at a time, each with its place.
 
 use super::Row;
 use super::complaints::Complaints;
 use super::content::FileHash;
 use super::source::{self, DataFormat, DataLocation, InputItem};
 use super::{csv_file, parquet_file, sheet_file};
-use base::Error;
+use base::{Error, ErrorPlace};
 use parquet::file::reader::Length;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -145,6 +145,8 @@ pub(crate) struct FileInfo {
     pub groups: Vec<u64>,
     /// For spreadsheets, the sheet.
     pub sheet: Option<String>,
+    /// Whether it has rows, and no lines.
+    pub rows: bool,
     /// Of its bytes, where that was wanted and all were read.
     pub hash: Option<FileHash>,
 }
@@ -183,6 +185,12 @@ impl Files {
         }
     }
 
+    /// The same for a program.
+    pub fn stands(&self, place: RowPlace) -> ErrorPlace {
+        let (file, line) = self.parts(place);
+        ErrorPlace { file: file.name.clone(), line, column: None }
+    }
+
     /// The same without the file where it is the file of `beside`.
     pub fn show_beside(&self, place: RowPlace, beside: RowPlace) -> String {
         let (file, line) = self.parts(place);
@@ -195,7 +203,7 @@ impl Files {
 
     fn line(file: &FileInfo, line: u64) -> String {
         match file.groups.partition_point(|&first| first <= line) {
-            0 if file.sheet.is_some() => format!("row {line}"),
+            0 if file.sheet.is_some() || file.rows => format!("row {line}"),
             0 => format!("line {line}"),
             group => format!("row {line} (row group {})", group - 1),
         }
@@ -267,12 +275,17 @@ pub(crate) fn read_part(
 ) -> Result<(Files, u64), Error> {
     let name = part.item.name();
     complaints.begin(&name);
+    let rows = matches!(part.item, InputItem::Rows(_));
+    let all = vec![FileInfo { name: name.clone(), rows, ..FileInfo::default() }];
+    let mut files = Files { first: part.number, all, forms: Vec::new() };
+    let mut table = TableReading { name, format, files: &mut files, sink, complaints };
+    if let InputItem::Rows(stream) = &part.item {
+        let rows = stream.read(&mut table)?;
+        return Ok((files, rows));
+    }
     let (mut file, form) = part.item.open()?;
     let (failure, size) = (file.failure(), Length::len(&file));
     let met = if part.hashed { file.watch() } else { None };
-    let all = vec![FileInfo { name: name.clone(), ..FileInfo::default() }];
-    let mut files = Files { first: part.number, all, forms: Vec::new() };
-    let mut table = TableReading { name, format, files: &mut files, sink, complaints };
     let read = match form {
         DataFormat::Parquet => parquet_file::read((file, part.groups.as_ref()), &mut table),
         DataFormat::Csv(packing) => {

@@ -156,12 +156,15 @@ pub(crate) struct RunLog {
 }
 
 impl RunLog {
-    /// Begins to lead the run of these rows; none where they lie in memory, or their run does not go on.
+    /// Begins to lead the run of these rows; none where they lie in memory, or their run does not go on, as
+    /// that of rows which were handed over.
     ///
     /// # Errors
     /// When another process leads it, or the store fails.
     pub fn lead(party: &PartySetup, checked: &Checked, ledger: &Ledger) -> Result<Option<Self>, Error> {
-        let Some((state, _)) = checked.rows.spool().filter(|_| goes_on(&checked.study)) else {
+        // Rows that were handed over, and lie in no file, cannot be known again.
+        let may = goes_on(&checked.study) && checked.input_version.is_some();
+        let Some((state, _)) = checked.rows.spool().filter(|_| may) else {
             return Ok(None);
         };
         let (mut log, records) = state.lead()?;

@@ -5,12 +5,15 @@ mod choice;
 mod effect;
 mod intervals;
 mod noise;
+mod question;
 
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
 pub use effect::{CellEffect, Halves, OutcomeGuess};
 pub use intervals::{IntervalCurve, IntervalPoint, interval_curves};
 pub use noise::MechanismNoise;
+pub use question::PlanQuestion;
+pub(crate) use question::same_rows;
 
 use self::effect::EffectTerms;
 use self::noise::noise;

@@ -8,7 +8,7 @@ use crate::kept::{self, KeptFound, KeptRun};
 use crate::memory::{self, MatchNeeds};
 use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
 use base::{Error, PartyId, Roster, limits};
-use data::{DataLocation, InputContent, InputReport, RowStore, Rows, SpoolRoom, read_rows};
+use data::{DataLocation, InputContent, InputReport, RowStore, RowStream, Rows, SpoolRoom, read_rows};
 use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
@@ -69,6 +69,8 @@ pub struct Opened {
     pub text: String,
     /// This party's key.
     pub identity: Arc<Identity>,
+    /// Its rows, where they are handed over and lie in no file.
+    pub stream: Option<RowStream>,
 }
 
 impl Opened {
@@ -105,7 +107,7 @@ impl Opened {
                 path.display()
             ))),
             // Whom the study does not name at all is refused in other words.
-            _ => Ok(Self { file, text, identity }),
+            _ => Ok(Self { file, text, identity, stream: None }),
         }
     }
 }
@@ -204,12 +206,17 @@ struct ReadInput {
 }
 
 impl ReadInput {
-    fn of(party: &PartySetup, study: &Study, runs: usize) -> Result<Self, Error> {
+    fn of(
+        (party, stream): (&PartySetup, Option<&RowStream>),
+        study: &Study,
+        runs: usize,
+    ) -> Result<Self, Error> {
         let (data, me) = (
-            DataLocation { path: &party.data, store: &party.store, format: &party.format },
+            DataLocation { path: &party.data, store: &party.store, format: &party.format, stream },
             place(study, party),
         );
-        let may = kept::may_be_kept(party, study, runs);
+        // What is handed over cannot be looked at again.
+        let may = stream.is_none() && kept::may_be_kept(party, study, runs);
         let input_version = may.then(|| data::input_version(data)).transpose()?;
         let found = input_version.map(|version| KeptRun::find(party, study, (data, &version))).transpose()?;
         if let Some(KeptFound::Run(run)) = found {
@@ -245,7 +252,7 @@ impl ReadInput {
 /// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses
 /// the study.
 pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error> {
-    let Opened { file, text, identity } = opened;
+    let Opened { file, text, identity, stream } = opened;
     let study = file.first();
     party.policy.admit(file, &party.as_party)?;
     study.refuse_clear()?;
@@ -272,7 +279,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         return Err(Error::misuse("a member takes part in a run"));
     };
     let ReadInput { rows, inputs, input_version, input_content, taken_up, matched, rewritten } =
-        ReadInput::of(party, first, built.len())?;
+        ReadInput::of((party, stream.as_ref()), first, built.len())?;
     // The peer's are not known yet: as many.
     let me = place(first, party);
     let needs = MatchNeeds::of((first, checked), engine, (me, party.memory), [rows.len(); 2])?;

@@ -30,7 +30,7 @@ use crate::workers::{self, WorkerCommand};
 use base::{Error, Fault, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
 use net::identity::{Identity, KeyFingerprint};
-use net::{Farewell, RowProgress};
+use net::{Farewell, RowProgress, StopSwitch};
 use owner::OwnerRun;
 use privacy::ledger::Ledger;
 use report::{RunReport, StageReport};
@@ -104,13 +104,16 @@ pub struct Watch {
     pub events: Arc<dyn Fn(Event) + Send + Sync>,
     /// How to start a worker process; without it, workers are threads.
     pub worker: Option<WorkerCommand>,
+    /// Ends the run where it waits for a peer.
+    pub stop: StopSwitch,
 }
 
 impl Watch {
     /// Nobody watches.
     #[must_use]
     pub fn none() -> Self {
-        Self { progress: RowProgress::none(), events: Arc::new(|_| ()), worker: None }
+        let (progress, stop) = (RowProgress::none(), StopSwitch::default());
+        Self { progress, events: Arc::new(|_| ()), worker: None, stop }
     }
 
     /// The same for one of several runs: stages are told with the name of the peer in front, and rows are
@@ -125,8 +128,9 @@ impl Watch {
             Event::Answer { report, .. } => Event::Answer { with: Some(with.clone()), report },
             other => other,
         };
-        let worker = self.worker.clone();
-        Self { progress: RowProgress::none(), events: Arc::new(move |event| events(name(event))), worker }
+        let (worker, stop) = (self.worker.clone(), self.stop.clone());
+        let progress = RowProgress::none();
+        Self { progress, events: Arc::new(move |event| events(name(event))), worker, stop }
     }
 }
 
@@ -430,6 +434,7 @@ fn appointment(
     let meet = Meet::all(me, study.roster(), listen, dial, transport, *study.hash().as_bytes())
         .patience(Duration::from_millis(deadline_ms))
         .deadline(Duration::from_millis(deadline_ms))
+        .stop(watch.stop.clone())
         .watch(move |status: &Status| events(Event::Waiting(status.to_string())));
     Ok(meet)
 }

@@ -271,6 +271,7 @@ pub(crate) fn passes(
                 path: &party.data,
                 store: &party.store,
                 format: &party.format,
+                stream: None,
             })?,
             None => 0,
         };

@@ -303,7 +303,7 @@ fn everybody_names_a_party_that_died() {
                             panic!("killed on purpose");
                         }
                     }),
-                    worker: None,
+                    ..Watch::none()
                 };
                 scope.spawn(move || run(party, &watch))
             })
@@ -369,7 +369,7 @@ fn a_publisher_measures_lift_with_each_advertiser() {
                 log.lock().unwrap().push(name);
             }
         }),
-        worker: None,
+        ..Watch::none()
     };
     let (parts, own) = std::thread::scope(|scope| {
         let own = [1, 2].map(|i| {
