@@ -80,6 +80,7 @@ impl StudyHandle {
 
     /// What `tacit plan --json` prints.
     #[pyo3(signature = (rows, link, mean, cores, prices, between, both = None))]
+    #[expect(clippy::too_many_arguments, reason = "the words of a call")]
     fn plan(
         &self,
         py: Python<'_>,

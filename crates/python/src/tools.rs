@@ -12,7 +12,7 @@ use privacy::ledger::Ledger;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use study::{Question, StudyFile};
 
 /// Makes an identity in a new file, perhaps in the place of another. Returns its fingerprint.
@@ -112,6 +112,7 @@ pub(crate) fn simulate(
 /// `tacit generate --json` prints.
 #[pyfunction]
 #[pyo3(signature = (what, out, seed, rows, overlap, events, clamp, format, study = None))]
+#[expect(clippy::too_many_arguments, reason = "the words of a call")]
 pub(crate) fn generate(
     py: Python<'_>,
     what: String,
@@ -149,7 +150,7 @@ fn side_by_side(made: &Generated) -> Value {
     })
 }
 
-fn own_columns(out: &PathBuf, file: &StudyFile, rows: [u64; 2], seed: u64) -> Result<Value, Error> {
+fn own_columns(out: &Path, file: &StudyFile, rows: [u64; 2], seed: u64) -> Result<Value, Error> {
     if matches!(file.first().kind, Question::Lift(_)) {
         return Err(Error::input("for a lift study there is tacit.generate.lift, with a known answer"));
     }
