@@ -239,6 +239,8 @@ fn unit(study: &Study) -> String {
     match lift.advertisers.first().map(|advertiser| &advertiser.value) {
         Some(EventValue::Columns { unit: Some(unit), .. }) => unit.clone(),
         Some(EventValue::Columns { unit: None, .. }) => "value".to_owned(),
+        // Of events that are worth more than 1 it is no number of events.
+        Some(EventValue::Constant(value)) if *value != 1 => "value".to_owned(),
         _ => "events".to_owned(),
     }
 }

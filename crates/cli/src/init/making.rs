@@ -4,16 +4,20 @@ use super::InitCommon;
 use super::ask::Answering;
 use super::draft::{StudyDraft, comment, list, quoted, said};
 use super::guess::{self, IdentifierSort};
-use base::Error;
+use super::period::{DAY, NEAR};
+use base::{Error, PartyId};
 use data::DataLocation;
 use data::survey::{ColumnSurvey, TableSurvey, TimeKind, TimeSurvey, survey};
 use net::Identity;
+use privacy::dummies;
+use release::rational::{ratio, shown};
 use serde_json::json;
 use std::path::{Path, PathBuf, absolute};
 use store::StoreOptions;
 use study::format::{ColumnDates, ColumnName, DateForm, DecimalSign, InputFormat, separator_name};
+use study::party::PartyPolicy;
 use study::reader::{nearest, printable};
-use study::{Identifier, Study};
+use study::{Identifier, Question, Study};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -49,6 +53,8 @@ pub struct Making<'a> {
     reasons: Vec<Reason>,
     tells: Vec<String>,
     offers: Vec<String>,
+    /// The most rho of one study, where one costs any.
+    cap: Option<String>,
 }
 
 /// Said of a name that nobody chose.
@@ -115,6 +121,7 @@ impl<'a> Making<'a> {
             reasons,
             tells,
             offers,
+            cap: None,
         };
         making.show();
         let by_file = if kind == "lift" || common.party.is_some() { "" } else { NAMED_BY_FILE };
@@ -228,6 +235,29 @@ impl<'a> Making<'a> {
         self.survey.whole && self.survey.sampled == self.survey.read
     }
 
+    /// Takes the most rho of one study from this one, sizes of its match included. A proposal of the other
+    /// party is no reason to allow more than is usual.
+    ///
+    /// # Errors
+    /// When the study's made-up rows are out of range.
+    pub fn limit(&mut self, study: &Study) -> Result<(), Error> {
+        let released = match &study.kind {
+            Question::Lift(lift) => &lift.release.public,
+            Question::Program(program) => &program.public,
+            Question::Match(_) => &None,
+        };
+        let Some(mut most) = released.clone() else { return Ok(()) };
+        let sizes = (0..study.parties.len() as u8).map(|viewer| dummies::rho(study, PartyId(viewer)));
+        most += sizes.collect::<Result<Vec<_>, _>>()?.into_iter().max().unwrap_or_else(|| ratio(0, 1));
+        if self.completes {
+            most = most.min(PartyPolicy::default().max_rho);
+        }
+        // A decimal that is no smaller.
+        let parts = ratio(1_000_000, 1);
+        self.cap = Some(shown(&((most * &parts).ceil() / parts)));
+        Ok(())
+    }
+
     /// A column that was named, or the one of the candidates, or the answer to a question.
     ///
     /// # Errors
@@ -263,8 +293,7 @@ impl<'a> Making<'a> {
     /// When they are no times, or nobody says what they mean.
     pub fn times(&mut self, name: &str) -> Result<TimeSurvey, Error> {
         let ways = self.column(name)?.times.clone();
-        let form = |way: &TimeSurvey| way.form.as_ref().map_or_else(String::new, DateForm::to_string);
-        let way = match &ways[..] {
+        let mut way = match &ways[..] {
             [] => {
                 return Err(Error::input(format!(
                     "{}, column \"{name}\": not all cells are dates of one form (of a sample); correct them, \
@@ -273,20 +302,19 @@ impl<'a> Making<'a> {
                 )));
             }
             [only] => only.clone(),
-            several => {
-                let answers: Vec<String> = several
-                    .iter()
-                    .map(|way| {
-                        let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(86_400));
-                        format!("{}: {} to {}", form(way), day(way.low), day(way.high))
-                    })
-                    .collect();
-                let question =
-                    format!("How are dates of \"{name}\" written? All cells fit each of these forms.");
-                let flag = format!("--dates {name}=FORM");
-                several[self.how.choose(&flag, &question, &answers, None)?].clone()
-            }
+            several => several[self.form(name, several)?].clone(),
         };
+        if way.low < NEAR.start * DAY || way.high >= NEAR.end * DAY {
+            let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(DAY));
+            return Err(Error::input(format!(
+                "{}, column \"{name}\": times go from {} to {} (of a sample), and times of a study are of the \
+                 years 1700 to 2199: empty the cells of others, which often stand for \"never\" or \"not \
+                 known\", or correct them",
+                self.data.display(),
+                day(way.low),
+                day(way.high)
+            )));
+        }
         if let (Some(form), []) = (&way.form, self.format.dates_of(name)) {
             let why = "all dates of the sample are written so";
             self.because(&format!("dates of {name}"), form.to_string(), why);
@@ -299,7 +327,35 @@ impl<'a> Making<'a> {
             let read = |text: &str| study::format::WallZone::parse(text).map_err(str::to_owned);
             self.format.zone = Some(self.how.words("--zone ZONE", &question, Some("Z"), read)?);
         }
+        if let (TimeKind::Wall, Some(zone)) = (way.kind, &self.format.zone) {
+            let at = |wall: i64, beside: i64| zone.instant(wall).unwrap_or(wall + beside);
+            way.midnight &= at(way.low, DAY) == way.low && at(way.high, DAY) == way.high;
+            (way.low, way.high) = (at(way.low, -DAY), at(way.high, DAY));
+        }
         Ok(way)
+    }
+
+    /// Which of several ways to read a column's times is meant.
+    fn form(&self, name: &str, ways: &[TimeSurvey]) -> Result<usize, Error> {
+        let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(DAY));
+        let form = |way: &TimeSurvey| way.form.as_ref().map_or_else(String::new, DateForm::to_string);
+        let flag = format!("--dates \"{name}=FORM\"");
+        // One date, and zeros behind it that may say nothing.
+        if let [one, other] = ways
+            && [one.kind, other.kind] == [TimeKind::Day, TimeKind::Wall]
+            && one.low == other.low
+        {
+            let answers = [format!("{}: days", form(one)), format!("{}: times of a clock", form(other))];
+            let question = format!("All times of \"{name}\" are midnight. Are they days?");
+            return self.how.choose(&flag, &question, &answers, Some(0));
+        }
+        let answer = |way: &TimeSurvey| {
+            let zeros = if way.kind == TimeKind::Wall { ", times of a clock" } else { "" };
+            format!("{}: {} to {}{zeros}", form(way), day(way.low), day(way.high))
+        };
+        let answers: Vec<String> = ways.iter().map(answer).collect();
+        let question = format!("How are dates of \"{name}\" written? All cells fit each of these forms.");
+        self.how.choose(&flag, &question, &answers, None)
     }
 
     /// Says the decimal sign of a column of numbers where that is needed.
@@ -618,14 +674,21 @@ impl<'a> Making<'a> {
         // What the other party proposes is no reason to allow more.
         let spent = spent.filter(|_| !self.completes);
         let spent: f64 = spent.and_then(|text| text.parse().ok()).unwrap_or(0.1);
-        let bounds = said(
-            "No study may spend more on one viewer, sizes of its match included.",
-            &format!("max_rho  = {}", page::numbers::short((2.0 * spent).max(0.5), 3)),
-        ) + &said(
-            "What all studies of these data together may spend on one viewer. Nothing refills it.",
-            &format!("budget   = {}", page::numbers::short((10.0 * spent).max(1.0), 3)),
+        let cap = match self.completes {
+            false => "a study that comes back dearer is refused.",
+            true => "of what the other party proposed no more than 0.5.",
+        };
+        let cap = format!(
+            "No study may spend more on one viewer, sizes of its match included. What this one costs as it \
+             is here; {cap}"
         );
-        let bounds = if self.kind == "match" { String::new() } else { bounds };
+        let bounds = self.cap.as_ref().map_or(String::new(), |most| {
+            said(&cap, &format!("max_rho  = {most}"))
+                + &said(
+                    "What all studies of these data together may spend on one viewer. Nothing refills it.",
+                    &format!("budget   = {}", page::numbers::short((10.0 * spent).max(1.0), 3)),
+                )
+        });
         format!(
             "{head}{}\nstudy    = {}\nas       = {}\nidentity = {}\ndata     = {}\n{}ledger   = \
              \"{party}.ledger\"   # what was spent of the privacy budget: keep it safe\nreport   = \
@@ -684,7 +747,7 @@ impl<'a> Making<'a> {
 fn begun(path: &Path, beginning: &Beginning<'_>) -> Result<StudyDraft, Error> {
     let (draft, shown) = (StudyDraft::read(path)?, path.display());
     let kind = draft.root_value("kind").unwrap_or_default();
-    match draft.root_value("unfinished") {
+    match draft.root_value("unfinished").as_deref() {
         None => Err(Error::input(format!(
             "{shown}: the study is finished, there is nothing to complete; `tacit check {shown}` says what \
              it means"
