@@ -339,7 +339,7 @@ impl<'a> Making<'a> {
     fn form(&self, name: &str, ways: &[TimeSurvey]) -> Result<usize, Error> {
         let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(DAY));
         let form = |way: &TimeSurvey| way.form.as_ref().map_or_else(String::new, DateForm::to_string);
-        let flag = format!("--dates \"{name}=FORM\"");
+        let flag = format!("--dates {name}=FORM");
         // One date, and zeros behind it that may say nothing.
         if let [one, other] = ways
             && [one.kind, other.kind] == [TimeKind::Day, TimeKind::Wall]

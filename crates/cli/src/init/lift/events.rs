@@ -210,7 +210,8 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
 fn count_instead(making: &Making<'_>, events: &[String]) -> Result<(), Error> {
     let rows = making.survey.sampled;
     let is = |column: &&ColumnSurvey| {
-        let other = events.contains(&column.name) || guess::identifies(column, rows).is_some();
+        let other =
+            events.contains(&column.name) || guess::identifies(column, rows).is_some_and(|score| score >= 60);
         guess::is_named_money(column) && column.filled > 0 && !other && !guess::is_time(column)
     };
     let Some(column) = making.survey.columns.iter().find(is) else { return Ok(()) };
