@@ -58,7 +58,7 @@ impl SaidMonths {
             Some([from, until]) if from <= until => {
                 Ok(Self { from: from * DAY, until: after_month(until) * DAY })
             }
-            _ => Err("write the first month and the last, of 1700 to 2199: 2026-01..2026-12".to_owned()),
+            _ => Err("write the first month and the last: 2026-01..2026-12, of 1700 to 2199".to_owned()),
         }
     }
 }
