@@ -426,6 +426,16 @@ mod tests {
         assert!(table.iter().all(|line| line.len() == table[0].len()), "{table:?}");
     }
 
+    /// Events that are worth 5 each add up to no number of events.
+    #[test]
+    fn outcomes_are_called_what_they_are() {
+        let called = |value: &str| {
+            let text = include_str!("../../../examples/lift.toml").replace("{ constant = 1 }", value);
+            unit(StudyFile::parse("study.toml", &text).unwrap().first())
+        };
+        assert_eq!([called("{ constant = 1 }"), called("{ constant = 5 }")], ["events", "value"]);
+    }
+
     #[test]
     fn links_are_read() {
         let fast = link("10gbps,1ms").unwrap();
