@@ -340,7 +340,7 @@ impl<'a> Making<'a> {
     /// Which of several ways to read a column's times is meant.
     fn form(&self, name: &str, ways: &[TimeSurvey]) -> Result<usize, Error> {
         let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(DAY));
-        let form = |way: &TimeSurvey| way.form.as_ref().map_or_else(String::new, DateForm::to_string);
+        let form = |way: &TimeSurvey| way.form.as_ref().map_or("as they are".to_owned(), DateForm::to_string);
         let flag = format!("--dates {name}=FORM");
         // One date, and zeros behind it that may say nothing.
         if let [one, other] = ways
