@@ -122,7 +122,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Error> {
 /// Forms of files are flags of other commands; here each party has its own.
 fn by_party_file(error: Error) -> Error {
     match error.kind() {
-        Fault::Input(text) if text.contains("(or --") => Error::input(format!(
+        Fault::Input(text) if text.contains("[format] of the party file") => Error::input(format!(
             "{text}\n`tacit simulate` has no flags for the form of files: each party's stands in its party \
              file (--data PARTY=PARTY_FILE.toml)"
         )),
