@@ -20,8 +20,8 @@ pub(crate) const LIKELY: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
 const NO_ZONE: &str = "is a date-time without offset: add zone = \"+02:00\", or \"Europe/Berlin\", under \
                        [format] of the party file (or --zone)";
 
-/// The number of a time in the study, and what its cell was; else what is wrong with the cell, to stand behind
-/// it.
+/// The number of a time in the study, and what its cell was; else what is wrong with the cell, to stand
+/// behind it.
 pub(crate) fn time(
     cell: TableCell<'_>,
     column: &str,

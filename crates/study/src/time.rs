@@ -240,7 +240,7 @@ pub fn wall_seconds(text: &str) -> Option<i64> {
     read.ok().map(OffsetDateTime::unix_timestamp)
 }
 
-/// The `YYYY-MM-DD` date that lies `days` days after 1970-01-01; of one outside the years 0 to 9999 its number.
+/// The `YYYY-MM-DD` date that lies `days` days after 1970-01-01; outside the years 0 to 9999 their number.
 #[must_use]
 pub fn date_of_days(days: i64) -> String {
     let at = DATES.contains(&days).then(|| OffsetDateTime::from_unix_timestamp(days * 86_400).ok()).flatten();

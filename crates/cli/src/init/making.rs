@@ -105,15 +105,14 @@ impl<'a> Making<'a> {
         let key = out.join(format!("{party}.key"));
         let new_identity = !key.exists();
         let identity = if new_identity { Identity::generate()? } else { Identity::load(&key)? };
-        let completes = begun.is_some();
-        let (reasons, tells, offers) = (Vec::new(), Vec::new(), Vec::new());
+        let (reasons, tells, offers, cap) = (Vec::new(), Vec::new(), Vec::new(), None);
         let mut making = Self {
             common,
             how,
             survey,
             format,
             party,
-            completes,
+            completes: begun.is_some(),
             kind,
             data,
             out,
@@ -123,7 +122,7 @@ impl<'a> Making<'a> {
             reasons,
             tells,
             offers,
-            cap: None,
+            cap,
         };
         making.show();
         let by_file = if kind == "lift" || common.party.is_some() { "" } else { NAMED_BY_FILE };
@@ -137,7 +136,7 @@ impl<'a> Making<'a> {
                 making.party
             )));
         }
-        if completes {
+        if making.completes {
             draft.proposed().into_iter().for_each(|(setting, value)| {
                 making.because(&setting, value, "proposed by the other party");
             });
@@ -309,8 +308,8 @@ impl<'a> Making<'a> {
         if way.low < NEAR.start * DAY || way.high >= NEAR.end * DAY {
             let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(DAY));
             return Err(Error::input(format!(
-                "{}, column \"{name}\": times go from {} to {} (of a sample), and times of a study are of the \
-                 years 1700 to 2199: empty the cells of others, which often stand for \"never\" or \"not \
+                "{}, column \"{name}\": times go from {} to {} (of a sample), and times of a study are of \
+                 the years 1700 to 2199: empty the cells of others, which often stand for \"never\" or \"not \
                  known\", or correct them",
                 self.data.display(),
                 day(way.low),

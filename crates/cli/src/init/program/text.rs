@@ -97,8 +97,8 @@ fn labels_of(seen: &ColumnSurvey, values: &[&str]) -> Result<String, String> {
     }
     if let Some((label, rows)) = rare(seen).next() {
         return Err(format!(
-            "has {} labels, {} of which fewer than {LABEL_ROWS} rows have ({} {}): the study would tell them, \
-             and a label of few rows points to people",
+            "has {} labels, {} of which fewer than {LABEL_ROWS} rows have ({} {}): the study would tell \
+             them, and a label of few rows points to people",
             count(values.len() as u64),
             count(rare(seen).count() as u64),
             quoted(label),
