@@ -188,6 +188,8 @@ fn unit(study: &Study) -> String {
     match lift.advertisers.first().map(|advertiser| &advertiser.value) {
         Some(EventValue::Columns { unit: Some(unit), .. }) => unit.clone(),
         Some(EventValue::Columns { unit: None, .. }) => "value".to_owned(),
+        // Of events that are worth more than 1 it is no number of events.
+        Some(EventValue::Constant(value)) if *value != 1 => "value".to_owned(),
         _ => "events".to_owned(),
     }
 }
@@ -372,6 +374,16 @@ mod tests {
         let table = stage_table(&plan);
         assert!(table.iter().any(|line| line.starts_with("bakery/compute ")), "{table:?}");
         assert!(table.iter().all(|line| line.len() == table[0].len()), "{table:?}");
+    }
+
+    /// Events that are worth 5 each add up to no number of events.
+    #[test]
+    fn outcomes_are_called_what_they_are() {
+        let called = |value: &str| {
+            let text = include_str!("../../../examples/lift.toml").replace("{ constant = 1 }", value);
+            unit(StudyFile::parse("study.toml", &text).unwrap().first())
+        };
+        assert_eq!([called("{ constant = 1 }"), called("{ constant = 5 }")], ["events", "value"]);
     }
 
     #[test]

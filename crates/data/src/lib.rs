@@ -40,6 +40,7 @@ mod table;
 mod tag;
 #[cfg(test)]
 mod tests;
+mod time_cells;
 
 pub use advertiser::AdvertiserRows;
 pub use complaints::SHOWN_PER_FILE;
@@ -59,6 +60,7 @@ pub use source::{DataLocation, FILES, input_bytes, input_version};
 pub use stream::RowStream;
 pub use table::TableCell;
 pub use tag::{RowsHash, RowsTag};
+pub use time_cells::TimeReport;
 
 use base::{Error, ErrorPlace, PartyId};
 use complaints::Complaints;
@@ -106,9 +108,18 @@ impl Row<'_> {
         self.complaints.add(here, || format!("{}, column \"{column}\": {}", files.show(place), text()));
     }
 
-    fn time(&mut self, column: &str, clock: &Clock, cell: TableCell<'_>) -> Option<u32> {
-        let time = dates::time(cell, column, clock, self.format);
-        time.map_err(|problem| self.complain(column, || format!("{} {problem}", cell.shown()))).ok()
+    /// The time in a cell of the column that `seen` is of.
+    fn time(&mut self, seen: &mut TimeReport, clock: &Clock, cell: TableCell<'_>) -> Option<u32> {
+        match dates::time(cell, &seen.column, clock, self.format) {
+            Ok((time, was)) => {
+                seen.see(was);
+                Some(time)
+            }
+            Err(problem) => {
+                self.complain(&seen.column, || format!("{} {problem}", cell.shown()));
+                None
+            }
+        }
     }
 
     fn integer(&mut self, column: &str, cell: TableCell<'_>, least: i64, most: i64) -> Option<i64> {

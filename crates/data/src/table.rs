@@ -78,11 +78,11 @@ impl<'a> TableCell<'a> {
             Self::Text(text) => format!("\"{}\"", printable(text)),
             Self::Integer(value) => value.to_string(),
             Self::Boolean(value) => value.to_string(),
-            Self::Days(days) => format!("the date {}", shown_day(days.into())),
+            Self::Days(days) => format!("the date {}", date_of_days(days.into())),
             Self::Seconds(seconds) | Self::Wall(seconds) => {
                 let (day, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
                 let (hours, minutes) = (rest / 3_600, rest / 60 % 60);
-                format!("the time {}T{hours:02}:{minutes:02}:{:02}", shown_day(day), rest % 60)
+                format!("the time {}T{hours:02}:{minutes:02}:{:02}", date_of_days(day), rest % 60)
             }
             Self::Float(_) | Self::Decimal(..) => self.number_text().unwrap_or_default().into_owned(),
         }
@@ -98,14 +98,6 @@ impl<'a> TableCell<'a> {
             },
             other => other,
         }
-    }
-}
-
-/// A day as a date; one far from our times by its number.
-fn shown_day(days: i64) -> String {
-    match (-719_528..=2_932_896).contains(&days) {
-        true => date_of_days(days),
-        false => format!("{days} days from 1970-01-01"),
     }
 }
 
@@ -216,6 +208,11 @@ pub(crate) trait RowSink {
     fn columns(&self) -> Vec<String>;
     /// Told the names of all columns that a file has, before it is asked which it wants.
     fn all_columns(&mut self, _found: &[String]) {}
+    /// Whether it looks at all columns, of which many are in no study: what is wrong with a cell of theirs
+    /// is wrong when somebody wants it, and until then the cell is empty.
+    fn surveys(&self) -> bool {
+        false
+    }
     /// Whether it takes another row.
     fn takes_more(&self) -> bool {
         true

@@ -290,7 +290,8 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         check_room(party, first, (me, &rows), &needs, RowsKnown::Read)?;
     }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
-    let warnings: Vec<String> = warnings.into_iter().flatten().chain(rewritten).collect();
+    let doubtful = inputs.times.iter().map(ToString::to_string);
+    let warnings: Vec<String> = warnings.into_iter().flatten().chain(rewritten).chain(doubtful).collect();
     let mut small: Vec<String> = Vec::new();
     for (run, ..) in &built {
         small.extend(too_small(run, &rows)?);

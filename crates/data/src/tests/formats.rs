@@ -581,6 +581,10 @@ fn a_formula_that_was_saved_without_its_value_is_refused() {
     assert_eq!(read(book(1, "vaccine")), Ok(2));
     // Nobody wants that column.
     assert_eq!((read(book(3, "0")), read(without(book(3, "7"), "7"))), (Ok(2), Ok(2)));
+    // Who looks at all columns does not know which will be wanted.
+    let path = desk.file("rows.xlsx", without(book(3, "7"), "7"));
+    let seen = crate::survey::survey((&path).into()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((seen.read, seen.columns[0].filled), (2, 2));
     // A formula that comes to an empty text has a value: nothing.
     let nothing = repacked(&book(1, "vaccine"), |_, text| text.replace("</f><v>vaccine</v>", "</f><v></v>"));
     let refused = read(nothing).unwrap_err();
@@ -614,9 +618,13 @@ fn midnight_is_a_time_of_day_where_that_is_shown() {
     let times = plain("times.csv", ["1954-04-26T00:00:00", "1954-04-27T10:30:00"], &zone);
     let midnights = plain("midnights.csv", ["1954-04-26T00:00:00", "1954-04-27T00:00:00"], &zone);
     assert_ne!(days, midnights, "a midnight east of UTC is of the day before");
+    // Text and cells say alike that such midnights are days.
+    let zeros = said("zone = \"+02:00\"\ndates = \"%Y-%m-%dT%0:%0:%0\"");
+    assert_eq!(plain("zeros.csv", ["1954-04-26T00:00:00", "1954-04-27T00:00:00"], &zeros), days);
     for code in ["dd.mm.yyyy hh:mm", "yyyy-mm-dd\\ hh:mm:ss", "m/d/yy h:mm", "[$-409]m/d/yy h:mm AM/PM;@"] {
         assert_eq!(excel(code, ["1954-04-26", "1954-04-27 10:30:00"], &zone), times, "{code}");
         assert_eq!(excel(code, ["1954-04-26", "1954-04-27"], &zone), midnights, "{code}");
+        assert_eq!(excel(code, ["1954-04-26", "1954-04-27"], &zeros), days, "{code}");
         // Where no zone is said, every cell of the column is at midnight, or one is refused.
         assert_eq!(excel(code, ["1954-04-26", "1954-04-27"], &unsaid), days, "{code}");
     }
