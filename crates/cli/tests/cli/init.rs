@@ -635,6 +635,24 @@ fn what_is_there_is_not_overwritten() {
     assert_eq!(read(&trial.path("lift/publisher.key")), key);
 }
 
+/// Most people spend nothing, and a bound of them all would leave nothing of those who do.
+#[test]
+fn a_mean_is_bounded_by_those_who_spend() {
+    let folder = tempfile::tempdir().unwrap();
+    let person = |i: u64| format!("p{i},{}", ["none", "high"][(i % 2) as usize]);
+    table(folder.path(), "trial.csv", "person,dose", person, 3000);
+    let spent = |i: u64| if i.is_multiple_of(100) { 50 + i % 7 * 10 } else { 0 };
+    table(folder.path(), "registry.csv", "person,spend", |i| format!("p{i},{}", spent(i)), 3000);
+    let run = |line: &str| in_folder(folder.path(), line).fine();
+    run("init program --data trial.csv --out spent --columns dose --by dose");
+    run(
+        "init program --data registry.csv --study spent/study.toml --columns spend --mean spend --unit spend=EUR",
+    );
+    // 30 people spend 50 to 110.
+    let study = read(&folder.path().join("spent/study.toml"));
+    assert!(study.contains("mean of spend between 0 200\n"), "{study}");
+}
+
 #[test]
 fn a_program_is_made_of_both_parties_columns() {
     let folder = tempfile::tempdir().unwrap();

@@ -67,8 +67,8 @@ fn numbers_of(seen: &ColumnSurvey, numbers: &NumberSurvey, unit: Option<&str>) -
         true => format!("-{}", shown(&ratio(rounded(number), scale))),
         false => shown(&ratio(rounded(number), scale)),
     };
-    // No bound hangs on the one largest number of few.
-    let most_beyond = left_beyond(seen.filled);
+    // No bound hangs on the one largest number of few; and where most are zero, it is of those that are not.
+    let most_beyond = left_beyond(numbers.other_than_zero());
     let [low, high] = [numbers.from_below(most_beyond), numbers.from_above(most_beyond)];
     let ends = [if least < 0.0 { bound(low) } else { "0".to_owned() }, bound(high)];
     let beyond = match ends.clone().map(|end| end.parse::<f64>()) {
@@ -262,8 +262,8 @@ impl AskedProgram {
         }
         let why = comment(
             "What each column holds, and what is asked (docs/questions.md). A number beyond the bounds of a \
-             mean counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file (of few \
-             numbers, all but four), rounded to 1, 2 or 5 and zeros, and tell roughly how large numbers are.",
+             mean counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file that \
+             are not 0 (of few, all but four), rounded to 1, 2 or 5 and zeros, and tell roughly how large numbers are.",
         );
         draft.set("program", format!("{why}[program]\ntext = \"\"\"\n{}\n\"\"\"\n", lines.join("\n")));
         let line = |column: &AskedColumn| {
