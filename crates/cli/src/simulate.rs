@@ -84,7 +84,7 @@ fn party_file(text: &str) -> Result<(String, PathBuf), String> {
 /// # Errors
 /// What is wrong with the study, a file or a flag.
 pub fn run(args: &SimulateArgs) -> Result<(), Error> {
-    crate::check::expect_study(&args.study)?;
+    study::expect_study(&args.study)?;
     let (file, _) = StudyFile::read(&args.study)?;
     let mut data = named(args, &file)?;
     // Made-up files are gone with it.
@@ -142,7 +142,7 @@ fn files(party: &str, path: &Path) -> Result<SimulatedData, Error> {
             path.display()
         )));
     }
-    Ok(SimulatedData { path: data, store, format })
+    Ok(SimulatedData { path: data, store, format, stream: None })
 }
 
 /// The files of `--data`, each of a party of the study.

@@ -473,7 +473,11 @@ impl Grouping<'_> {
                     let rules = other_rules(self.lines.keys.identifiers.keys());
                     for &line in &group[1..] {
                         let here = places[line as usize];
-                        complaints.add_placed(here, || repeated(files, here, there, rules));
+                        complaints.add_placed(
+                            here,
+                            || files.stands(here),
+                            || repeated(files, here, there, rules),
+                        );
                     }
                 }
             }
@@ -490,14 +494,18 @@ impl Grouping<'_> {
         {
             for &line in group[1..].iter().filter(|&&line| self.lines.cohorts[line as usize] != *cohort) {
                 let here = places[line as usize];
-                complaints.add_placed(here, || {
-                    format!(
-                        "{}: another cohort than the same identifier has in {}; correct one, or agree on \
+                complaints.add_placed(
+                    here,
+                    || files.stands(here),
+                    || {
+                        format!(
+                            "{}: another cohort than the same identifier has in {}; correct one, or agree on \
                          duplicates = \"first\"",
-                        files.show(here),
-                        files.show_beside(there, here)
-                    )
-                });
+                            files.show(here),
+                            files.show_beside(there, here)
+                        )
+                    },
+                );
             }
         }
     }
@@ -515,13 +523,17 @@ impl Grouping<'_> {
         if advertiser.overflow == Overflow::Error {
             let place = self.lines.keys.places[group[group.len() - 1] as usize];
             let files = self.files;
-            complaints.add_placed(place, || {
-                format!(
-                    "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on \
+            complaints.add_placed(
+                place,
+                || files.stands(place),
+                || {
+                    format!(
+                        "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on \
                      overflow = \"keep-earliest\"",
-                    files.show(place)
-                )
-            });
+                        files.show(place)
+                    )
+                },
+            );
         }
     }
 }
@@ -552,7 +564,7 @@ impl People {
                 reports[repeat.key].repeated(here, files);
             }
             if rule == Duplicates::Error && !repeat.again {
-                complaints.add_placed(here, || {
+                complaints.add_placed(here, || files.stands(here), || {
                     format!(
                         "{}: an identifier of {}, but not all the same ones; correct one of them, or agree \
                          on {}",

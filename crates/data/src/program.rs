@@ -367,7 +367,11 @@ impl LineReader for Reading<'_> {
         let rule = self.rule;
         let keep = self.keys.settle(rule, files, |_, [here, there]| {
             if rule != Duplicates::First {
-                complaints.add_placed(here, || repeated(files, here, there, "duplicates = \"first\""));
+                complaints.add_placed(
+                    here,
+                    || files.stands(here),
+                    || repeated(files, here, there, "duplicates = \"first\""),
+                );
             }
         });
         let mut columns: Vec<_> = self.rows.columns.iter_mut().map(std::mem::take).collect();

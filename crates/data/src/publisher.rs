@@ -141,15 +141,23 @@ fn complain(
 ) {
     let (row, earlier) = (repeat.row as usize, repeat.earlier as usize);
     if rows.arm[row] != rows.arm[earlier] {
-        complaints.add_placed(here, || {
-            format!(
-                "{}: the same identifier as {} but in the other arm; correct one of them",
-                files.show(here),
-                files.show_beside(there, here)
-            )
-        });
+        complaints.add_placed(
+            here,
+            || files.stands(here),
+            || {
+                format!(
+                    "{}: the same identifier as {} but in the other arm; correct one of them",
+                    files.show(here),
+                    files.show_beside(there, here)
+                )
+            },
+        );
     } else if !matches!(rule, Duplicates::First | Duplicates::Keep) {
-        complaints.add_placed(here, || repeated(files, here, there, "duplicates = \"first\""));
+        complaints.add_placed(
+            here,
+            || files.stands(here),
+            || repeated(files, here, there, "duplicates = \"first\""),
+        );
     }
 }
 
@@ -245,7 +253,7 @@ impl<'a> Reading<'a> {
         }
         for (line, here) in keys.places.iter().enumerate().filter(|(line, _)| !outside[*line]) {
             if let Some(there) = own(line).find_map(|identifier| gone.get(identifier)) {
-                complaints.add_placed(*here, || {
+                complaints.add_placed(*here, || files.stands(*here), || {
                     format!(
                         "{}: the same identifier as {}, whose arm is left out; nobody can be in two arms: \
                          correct one of them",

@@ -100,7 +100,7 @@ impl<'a> Making<'a> {
         let format = common.format.clone().gathered().map_err(Error::input)?;
         let survey = {
             let _working = Working::on(format!("looking at {}", data.display()));
-            survey(DataLocation { path: data, store: &STORE, format: &format })?
+            survey(DataLocation { path: data, store: &STORE, format: &format, stream: None })?
         };
         let key = out.join(format!("{party}.key"));
         let new_identity = !key.exists();
@@ -190,7 +190,7 @@ impl<'a> Making<'a> {
 
     /// Where the data lie, in the form that is known by now.
     pub fn location(&self) -> DataLocation<'_> {
-        DataLocation { path: self.data, store: &STORE, format: &self.format }
+        DataLocation { path: self.data, store: &STORE, format: &self.format, stream: None }
     }
 
     /// Whether the data are read as a whole to choose what depends on every row.
