@@ -289,9 +289,8 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         let rows = vec![rows.len(); first.parties.len()];
         check_room(party, first, (me, &rows), &needs, RowsKnown::Read)?;
     }
-    let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
-    let doubtful = inputs.times.iter().map(ToString::to_string);
-    let warnings: Vec<String> = warnings.into_iter().flatten().chain(rewritten).chain(doubtful).collect();
+    let said = [work_warning(party, first), state_warning(party, first, built.len()), rewritten];
+    let warnings: Vec<String> = said.into_iter().flatten().chain(doubtful(&inputs)).collect();
     let mut small: Vec<String> = Vec::new();
     for (run, ..) in &built {
         small.extend(too_small(run, &rows)?);
@@ -420,6 +419,11 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// Columns of times whose cells look as if they meant something else.
+fn doubtful(inputs: &InputReport) -> impl Iterator<Item = String> {
+    inputs.times.iter().map(ToString::to_string)
 }
 
 /// A folder for a match that goes on after a cut does nothing for most protocols.
