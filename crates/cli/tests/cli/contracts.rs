@@ -167,6 +167,8 @@ fn every_measurement_is_correct_and_keeps_its_contract() {
 #[test]
 fn a_plan_of_the_sizes_of_a_run_states_its_bytes() {
     let pair = Pair::csv(300);
+    // What made-up rows take is stated for the most that there can be.
+    pair.edit("study.toml", "protocol = \"pid\"", "protocol = \"pid\"\ndummies = \"off\"");
     let [publisher, advertiser] = pair.both([&[], &[]]);
     let report = publisher.fine().json();
     advertiser.fine();
