@@ -21,4 +21,5 @@ mod served;
 mod simulate;
 mod state;
 mod support;
+mod version;
 mod workers;
