@@ -4,7 +4,8 @@ use kernels::InstructionSet;
 use std::sync::OnceLock;
 use study::ComputeEngine;
 
-/// What the build was told: the commit, with `-modified` where sources differed from it (`packaging/commit.sh`).
+/// What the build was told: the commit, with `-modified` where sources differed from it
+/// (`packaging/commit.sh`).
 const COMMIT: Option<&str> = option_env!("TACIT_COMMIT");
 
 /// The version and what else is known of this program, a line each.

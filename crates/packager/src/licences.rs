@@ -1,5 +1,5 @@
-//! Licences of everything in the programs: ours, those of linked packages with their texts, of Rust's library and of
-//! the C library.
+//! Licences of everything in the programs: ours, those of linked packages with their texts, of Rust's
+//! library and of the C library.
 
 use crate::PackagedBuild;
 use crate::parts::LinkedParts;

@@ -1,5 +1,6 @@
-//! `make dist` after the build: packages, checksums, list of parts and licences. Everything that it writes follows
-//! from the sources, the lock file, the binaries, the commit and its time, so two runs write the same bytes.
+//! `make dist` after the build: packages, checksums, list of parts and licences. Everything that it writes
+//! follows from the sources, the lock file, the binaries, the commit and its time, so two runs write the same
+//! bytes.
 
 mod debian;
 mod licences;
@@ -120,8 +121,8 @@ fn usr(root: &Path, programs: &[(&str, Vec<u8>)], copyright: &[u8]) -> Result<St
     Ok(tree)
 }
 
-/// The root of the container image, for `docs/deploy/Containerfile`: the program, folders that it may write, and
-/// nothing else.
+/// The root of the container image, for `docs/deploy/Containerfile`: the program, folders that it may write,
+/// and nothing else.
 fn image(programs: &[(&str, Vec<u8>)], copyright: &[u8]) -> StagedTree {
     let mut tree = StagedTree::default();
     tree.file("usr/bin/tacit", 0o755, programs[0].1.clone());

@@ -1,4 +1,5 @@
-//! What is linked into the programs: packages of the lock file, as `cargo metadata` resolves them for the target.
+//! What is linked into the programs: packages of the lock file, as `cargo metadata` resolves them for the
+//! target.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! What a package installs, in memory, and its archive: sorted, owned by root unless said otherwise, of one time.
+//! What a package installs, in memory, and its archive: sorted, owned by root unless said otherwise, of one
+//! time.
 
 use flate2::{Compression, GzBuilder};
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Packages of small programs that stand for the real ones, with the real documentation, lock file and licences.
+//! Packages of small programs that stand for the real ones, with the real documentation, lock file and
+//! licences.
 
 use crate::parts::LinkedParts;
 use crate::{IMAGE_USER, PackagedBuild, debian, fit_to_ship, image, is_static, licences, sbom, usr, write};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-const TARGET: &str = concat!("x86_64", "-unknown-linux-gnu");
+const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
