@@ -24,16 +24,17 @@ endif
 export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo dist test test-dist test-python test-store fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python test-store fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
-	@echo 'make test-python   epsilons and noise against OpenDP and dp-accounting, questions against numpy, in a virtual environment that it makes (needs python3)'
+	@echo 'make test-python   the Python package as an installed wheel; epsilons and noise against OpenDP and dp-accounting, questions against numpy; in virtual environments that it makes (needs python3)'
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
 	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, coverage of derived statistics, memory at 4 and 16 million rows, and make fuzz'
 	@echo 'make build   the tacit command, in $(TACIT)'
+	@echo 'make wheel   the Python package, in dist (needs python3; docs/python.md)'
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
 	@echo 'make fabric  the shim to libfabric, beside tacit (needs libfabric-dev); tacit runs without it'
@@ -109,20 +110,35 @@ test: setup
 	$(CARGO) test $(PROFILE) --workspace
 	TACIT_PORTABLE=1 $(CARGO) test $(PROFILE) -p kernels -p ot -p accel -p cli --lib $(addprefix --test ,$(KERNEL_TESTS))
 
-# Other implementations of what epsilon and noise are, from the package index; no other target but test-store needs Python.
-test-python: setup
-	@command -v python3 >/dev/null || { echo 'error: there is no python3; on Debian: sudo apt-get install python3-venv' >&2; exit 1; }
+PYTHON3   = @command -v python3 >/dev/null || { \
+	  echo 'error: there is no python3; on Debian: sudo apt-get install python3-venv' >&2; exit 1; }
+PIP       = bin/pip install --quiet --disable-pip-version-check
+
+# By maturin, from the package index, in the target folder of everything else.
+wheel: setup
+	$(PYTHON3)
+	python3 -m venv $(TARGET)/maturin
+	$(TARGET)/maturin/$(PIP) -r python/requirements-build.txt
+	rm -f dist/tacit-*.whl
+	cd python && CARGO_TARGET_DIR=$(TARGET) $(TARGET)/maturin/bin/maturin build --release --out $(CURDIR)/dist
+
+# Other implementations of what epsilon and noise are, from the package index; then the package in an environment that has
+# nothing but its wheel, its extras and the tests' own tools. Besides these targets only test-store needs Python.
+test-python: wheel build
 	python3 -m venv $(TARGET)/witnesses
-	$(TARGET)/witnesses/bin/pip install --quiet --disable-pip-version-check -r crates/release/witnesses/requirements.txt
+	$(TARGET)/witnesses/$(PIP) -r crates/release/witnesses/requirements.txt
 	$(CARGO) build $(PROFILE) -p release --example witness
 	$(TARGET)/witnesses/bin/python crates/release/witnesses/check.py $(TARGET)/release/examples/witness
 	mkdir -p $(TARGET)/numpy
 	TACIT_NUMPY=$(TARGET)/numpy $(CARGO) test $(PROFILE) -p job --test questions -- --ignored numbers_for_numpy
 	$(TARGET)/witnesses/bin/python crates/release/witnesses/questions.py $(TARGET)/numpy
+	python3 -m venv --clear $(TARGET)/package
+	$(TARGET)/package/$(PIP) "$$(echo dist/tacit-*.whl)[pandas,polars,arrow,plot]" -r python/tests/requirements.txt
+	TACIT_COMMAND=$(abspath $(TACIT)) $(TARGET)/package/bin/python -m pytest python/tests
 
 # The tests of `store` and `data` against S3 as moto plays it, over loopback; `make test` runs those of `store` in a local folder.
 test-store: setup
-	@command -v python3 >/dev/null || { echo 'error: there is no python3; on Debian: sudo apt-get install python3-venv' >&2; exit 1; }
+	$(PYTHON3)
 	python3 -m venv $(TARGET)/moto
 	$(TARGET)/moto/bin/pip install --quiet --disable-pip-version-check -r crates/store/moto/requirements.txt
 	$(TARGET)/moto/bin/python crates/store/moto/run.py $(CARGO) test $(PROFILE) -p store -p data
@@ -163,7 +179,7 @@ lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) metadata --manifest-path fuzz/Cargo.toml --locked --format-version 1 > /dev/null
-	$(CARGO) clippy $(PROFILE) --workspace --all-targets -- -D warnings
+	PYO3_NO_PYTHON=1 $(CARGO) clippy $(PROFILE) --workspace --all-targets -- -D warnings
 
 # Advisories need the network every time and are not part of it.
 deny: setup
@@ -171,7 +187,7 @@ deny: setup
 	$(CARGO) deny check licenses bans sources
 
 doc: setup
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(PROFILE) --workspace --no-deps --document-private-items
+	PYO3_NO_PYTHON=1 RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(PROFILE) --workspace --no-deps --document-private-items
 
 bench: build
 	for transport in tcp tls; do for what in yao lift; do \
@@ -180,7 +196,7 @@ bench: build
 
 clean:
 	$(CARGO) clean
-	rm -rf demo-out
+	rm -rf demo-out dist
 
 # Libraries, headers, CMake package and pkg-config file of Osprey, and its launcher, under PREFIX (docs/osprey/c-api.md).
 install-osprey: setup

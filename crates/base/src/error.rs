@@ -28,6 +28,8 @@ pub enum ChannelError {
     },
     /// The operating system or TLS said no; its text never comes from the peer.
     Io(String),
+    /// This party's own operator ended the run.
+    Stopped,
 }
 
 /// Whose fault an error is.
@@ -88,6 +90,17 @@ impl Accusation {
     }
 }
 
+/// A place in a party's input or in one of its files of settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorPlace {
+    /// The file, or what the rows were called that were handed over.
+    pub file: String,
+    /// The line, or the row where a file has no lines; from 1.
+    pub line: u64,
+    /// The column's name in data, its number (from 1) in a file of settings.
+    pub column: Option<String>,
+}
+
 /// An error with its place. One word wide in every `Result`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
@@ -99,13 +112,14 @@ struct Inner {
     accusation: Option<Accusation>,
     /// How things stand on this side after it, and what to do next.
     left: Option<String>,
+    places: Vec<ErrorPlace>,
 }
 
 impl Error {
     /// An error at a place.
     #[must_use]
     pub fn new(at: At, kind: Fault) -> Self {
-        Self(Box::new(Inner { at, kind, accusation: None, left: None }))
+        Self(Box::new(Inner { at, kind, accusation: None, left: None, places: Vec::new() }))
     }
 
     /// The same error, which says of whom one deviated.
@@ -129,6 +143,25 @@ impl Error {
         let left = self.0.left.take();
         self.0.left = Some(left.map_or_else(|| text.to_owned(), |left| format!("{left}. {text}")));
         self
+    }
+
+    /// The same error, which stands at these places of what this party has written, as its text says, too.
+    #[must_use]
+    pub fn standing_at(mut self, places: Vec<ErrorPlace>) -> Self {
+        self.0.places = places;
+        self
+    }
+
+    /// Where in what this party has written it stands; nowhere for most errors.
+    #[must_use]
+    pub fn places(&self) -> &[ErrorPlace] {
+        &self.0.places
+    }
+
+    /// How things stand on this side after it, and what to do next.
+    #[must_use]
+    pub fn left(&self) -> Option<&str> {
+        self.0.left.as_deref()
     }
 
     /// Who says of whom that they deviated: of an error of [`Fault::Deviated`], found here or told by a peer.
@@ -211,6 +244,7 @@ impl fmt::Display for ChannelError {
                 *limit_ms as f64 / 1e3
             ),
             Self::Io(text) => write!(f, "{text}"),
+            Self::Stopped => write!(f, "stopped here, by this party's operator"),
         }
     }
 }
@@ -250,7 +284,7 @@ impl Accusation {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { at, kind, accusation, left } = &*self.0;
+        let Inner { at, kind, accusation, left, places: _ } = &*self.0;
         if !at.party.is_empty() {
             write!(f, "{}", at.party)?;
             if !at.step.is_empty() {

@@ -143,7 +143,7 @@ pub fn run(audit: &AuditArgs) -> Result<(), Error> {
 
 fn study(path: Option<&PathBuf>) -> Result<Option<Study>, Error> {
     let Some(path) = path else { return Ok(None) };
-    crate::check::expect_study(path)?;
+    study::expect_study(path)?;
     StudyFile::read(path)?.0.only().map(Some)
 }
 

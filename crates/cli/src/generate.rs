@@ -140,7 +140,7 @@ const ROWS: [u64; 2] = [10_000; 2];
 /// A file for each party of a study.
 fn program(args: &GenerateArgs) -> Result<(), Error> {
     let path = args.study.as_deref().unwrap_or(Path::new(""));
-    crate::check::expect_study(path)?;
+    study::expect_study(path)?;
     let (study, _) = StudyFile::read(path)?;
     if let Question::Lift(_) = &study.first().kind {
         return Err(Error::input(format!(
@@ -286,9 +286,7 @@ impl Several {
             };
             let study = self.folder.join("study.toml").display().to_string();
             let parties: Vec<Value> = files.iter().map(party).collect();
-            return output::print_json(
-                &json!({ "study": study, "parties": parties, "truth": truth(truth_of) }),
-            );
+            return output::print_json(&json!({ "study": study, "parties": parties, "truth": truth_of }));
         }
         let mut lines: Vec<String> = files.iter().map(|(_, path, rows)| file(path, *rows, args)).collect();
         lines.extend(lines_of(truth_of));
@@ -307,25 +305,6 @@ fn file(path: &Path, rows: u64, args: &GenerateArgs) -> String {
     format!("  {}: {} rows{parts}", path.display(), count(rows))
 }
 
-fn arm(arm: &ArmTruth) -> Value {
-    json!({
-        "rows": arm.rows, "value": arm.sum, "squares": arm.sum_of_squares.to_string(),
-            "conversions": arm.conversions,
-        "converters": arm.converters, "matches": arm.matches, "clamped_users": arm.clamped_users,
-        "reached_conversions": arm.reached_conversions, "reached_value": arm.reached_value,
-    })
-}
-
-/// The truth as JSON: arms by name, overall and by cell.
-fn truth(truth: &Truth) -> Value {
-    let both = |arms: &[ArmTruth; 2]| json!({ "control": arm(&arms[0]), "test": arm(&arms[1]) });
-    let list = |cells: &[[ArmTruth; 2]]| cells.iter().map(both).collect::<Vec<_>>();
-    json!({
-        "lift": truth.lift(), "union": truth.union, "overall": both(&truth.overall),
-        "breakdown": list(&truth.breakdown), "cohort": list(&truth.cohort),
-    })
-}
-
 fn as_json(made: &Generated, args: &GenerateArgs) -> Value {
     let side = |path: &Path, rows: u64| {
         let file = path.display().to_string();
@@ -334,7 +313,7 @@ fn as_json(made: &Generated, args: &GenerateArgs) -> Value {
     json!({
         "publisher": side(&made.publisher, made.publisher_rows),
         "advertiser": side(&made.advertiser, made.advertiser_rows),
-        "truth": truth(&made.truth),
+        "truth": made.truth,
     })
 }
 

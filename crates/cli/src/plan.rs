@@ -6,12 +6,9 @@ pub mod figure;
 use crate::args::rows_pair;
 use base::Error;
 use clap::Args;
-use data::InputReport;
-use job::plan::{
-    Assumed, BillTerms, CellEffect, Link, MechanismNoise, OutcomeGuess, Plan, Speeds, plan_file, plan_priced,
-};
+use job::plan::{CellEffect, Link, MechanismNoise, Plan, PlanQuestion};
 use job::spool::SpoolPasses;
-use page::numbers::{bytes, count, duration, plain, scaled, with_unit};
+use page::numbers::{bytes, count, duration, plain, scaled};
 use privacy::ledger::PUBLIC;
 use std::path::PathBuf;
 use study::party::PartySettings;
@@ -38,8 +35,11 @@ pub struct PlanArgs {
     /// Rows of both sides, or of the first and the second: 400k, 10M, 2M,500k
     #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
     pub rows: [u64; 2],
+    /// How many rows both of two parties have: 10M; else as many as make the match dearest
+    #[arg(long, value_name = "N", value_parser = terminal::values::count)]
+    pub both: Option<u64>,
     /// Bandwidth each way and round-trip time
-    #[arg(long, value_name = "RATE,RTT", value_parser = link, default_value = "10gbps,1ms")]
+    #[arg(long, value_name = "RATE,RTT", value_parser = Link::parse, default_value = "10gbps,1ms")]
     pub link: Link,
     /// Your guess of the control arm's mean outcome per person, for the smallest detectable effect; else by
     /// this party's own file, or one event of 100 people
@@ -72,24 +72,6 @@ pub struct PlanArgs {
     pub json: bool,
 }
 
-/// Reads `10gbps,1ms`.
-fn link(text: &str) -> Result<Link, String> {
-    let rule = || "write bandwidth and round-trip time: 10gbps,1ms or 100mbps,20ms".to_owned();
-    let (rate, time) = text.split_once(',').ok_or_else(rule)?;
-    let number = |text: &str, units: [(&str, f64); 3]| -> Option<f64> {
-        let lower = text.trim().to_ascii_lowercase();
-        let (digits, unit) = units.iter().find_map(|(name, unit)| Some((lower.strip_suffix(name)?, unit)))?;
-        let value = digits.trim().parse::<f64>().ok()? * unit;
-        (value.is_finite() && value >= 0.0).then_some(value)
-    };
-    let bits = number(rate, [("gbps", 1e9), ("mbps", 1e6), ("kbps", 1e3)]).filter(|rate| *rate > 0.0);
-    let seconds = number(time, [("ms", 1e-3), ("us", 1e-6), ("s", 1.0)]);
-    match (bits, seconds) {
-        (Some(bits_per_s), Some(round_trip_s)) => Ok(Link { bits_per_s, round_trip_s }),
-        _ => Err(rule()),
-    }
-}
-
 /// A mean outcome per person.
 ///
 /// # Errors
@@ -99,45 +81,30 @@ pub fn mean(text: &str) -> Result<f64, String> {
     mean.ok_or_else(|| "write a number from 0: 0.01".to_owned())
 }
 
-/// What is taken for outcomes of the control arm: what was told, else what this party's own data or the study
-/// say of it, on so many people of the publisher.
-pub fn outcome(
-    study: &Study,
-    told: Option<f64>,
-    (own, people): (Option<&InputReport>, u64),
-) -> Option<OutcomeGuess> {
-    told.map(OutcomeGuess::told).or_else(|| OutcomeGuess::of(study, own, people))
-}
-
 /// Prints the plan of a study.
 ///
 /// # Errors
 /// When the study is refused.
 pub fn run(args: &PlanArgs) -> Result<(), Error> {
-    crate::check::expect_study(&args.study)?;
+    study::expect_study(&args.study)?;
     let (file, _) = StudyFile::read(&args.study)?;
-    same_rows(file.first(), args.rows)?;
-    let speeds = Speeds { cores: f64::from(args.cores), ..Speeds::default() };
-    let assumed =
-        Assumed { rows: args.rows, outcome: outcome(file.first(), args.mean, (None, args.rows[0])) };
-    let prices = args.prices.as_deref().map(PriceList::read).transpose()?;
-    let mut plan = match &prices {
-        Some(prices) => {
-            let terms = BillTerms { prices, between: args.between };
-            plan_priced(&file, &assumed, args.link, speeds, &terms)?
-        }
-        None => plan_file(&file, &assumed, args.link, speeds)?,
+    let asked = PlanQuestion {
+        rows: args.rows,
+        both: args.both,
+        mean: args.mean,
+        link: args.link,
+        cores: args.cores,
+        transport: args.transport.clone(),
+        prices: args.prices.as_deref().map(PriceList::read).transpose()?,
+        between: args.between,
     };
-    say_link(&mut plan, args.link);
-    let mut plan = plan.over(file.first(), &args.transport, args.link)?;
+    let (mut plan, assumed) = asked.plan(&file)?;
     let mut room = Ok(());
     if let Some(path) = &args.party {
         let party = PartySettings::read(path)?.complete()?;
+        plan.assumptions.remove("memory");
         plan = plan.of_party(file.first(), &party, args.rows)?;
         room = plan.expect_room(&file, &party, args.rows);
-    } else if !plan.spool.is_empty() {
-        let text = "1G, what a party has whose file says nothing; --party FILE plans for what it says";
-        plan.assumptions.insert("memory".to_owned(), text.to_owned());
     }
     if let Some(file_name) = &args.figure {
         figure::write(file_name, file.first(), &assumed, None)?;
@@ -148,24 +115,6 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
         (true, Ok(())) => output::print_json(&plan),
         (false, room) => output::print(&text(&plan, file.first())).and(room),
     }
-}
-
-/// Refuses different numbers of rows where every party has the same.
-///
-/// # Errors
-/// When the study is aligned and they differ.
-pub fn same_rows(study: &Study, rows: [u64; 2]) -> Result<(), Error> {
-    if !study.matching.matcher.features().public_identifiers || rows[0] == rows[1] {
-        return Ok(());
-    }
-    Err(Error::input("every party of an aligned study has the same rows; give --rows one number"))
-}
-
-/// States the link in the units in which people buy it.
-pub fn say_link(plan: &mut Plan, link: Link) {
-    let rate = with_unit(link.bits_per_s, "bit/s");
-    let text = format!("{rate}, {} ms round trip", link.round_trip_s * 1e3);
-    plan.assumptions.insert("link".to_owned(), text);
 }
 
 /// A plan for people: what it could see and what it costs in privacy, bytes and time; what that rests on
@@ -239,6 +188,8 @@ fn unit(study: &Study) -> String {
     match lift.advertisers.first().map(|advertiser| &advertiser.value) {
         Some(EventValue::Columns { unit: Some(unit), .. }) => unit.clone(),
         Some(EventValue::Columns { unit: None, .. }) => "value".to_owned(),
+        // Of events that are worth more than 1 it is no number of events.
+        Some(EventValue::Constant(value)) if *value != 1 => "value".to_owned(),
         _ => "events".to_owned(),
     }
 }
@@ -410,6 +361,7 @@ fn engines(plan: &Plan) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use job::plan::{Assumed, Speeds, plan_file};
 
     /// Stages of several runs have the name of their advertiser before them.
     #[test]
@@ -417,19 +369,29 @@ mod tests {
         let text = include_str!("../../../examples/lift-several.toml")
             .replace("advertisers  = \"together\"", "advertisers  = \"apart\"");
         let file = StudyFile::parse("study.toml", &text).unwrap();
-        let assumed = Assumed { rows: [1000, 1000], outcome: None };
-        let plan = plan_file(&file, &assumed, link("1gbps,1ms").unwrap(), Speeds::default()).unwrap();
+        let assumed = Assumed { rows: [1000, 1000], both: None, outcome: None };
+        let plan = plan_file(&file, &assumed, Link::parse("1gbps,1ms").unwrap(), Speeds::default()).unwrap();
         let table = stage_table(&plan);
         assert!(table.iter().any(|line| line.starts_with("bakery/compute ")), "{table:?}");
         assert!(table.iter().all(|line| line.len() == table[0].len()), "{table:?}");
     }
 
+    /// Events that are worth 5 each add up to no number of events.
+    #[test]
+    fn outcomes_are_called_what_they_are() {
+        let called = |value: &str| {
+            let text = include_str!("../../../examples/lift.toml").replace("{ constant = 1 }", value);
+            unit(StudyFile::parse("study.toml", &text).unwrap().first())
+        };
+        assert_eq!([called("{ constant = 1 }"), called("{ constant = 5 }")], ["events", "value"]);
+    }
+
     #[test]
     fn links_are_read() {
-        let fast = link("10gbps,1ms").unwrap();
+        let fast = Link::parse("10gbps,1ms").unwrap();
         assert_eq!((fast.bits_per_s, fast.round_trip_s), (1e10, 1e-3));
         for text in ["10gbps", "0gbps,1ms", "fast,1ms", "10gbps,-1ms", "nangbps,1ms", "10gbps,1"] {
-            assert!(link(text).is_err(), "{text}");
+            assert!(Link::parse(text).is_err(), "{text}");
         }
     }
 }

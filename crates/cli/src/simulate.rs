@@ -4,7 +4,7 @@ mod figure;
 mod text;
 
 use crate::args::rows_pair;
-use base::Error;
+use base::{Error, Fault};
 use clap::{Args, ValueEnum};
 use data::generate;
 use job::simulate::{SimulatedData, Simulation, SimulationProgress, SimulationQuestion, simulate};
@@ -84,7 +84,7 @@ fn party_file(text: &str) -> Result<(String, PathBuf), String> {
 /// # Errors
 /// What is wrong with the study, a file or a flag.
 pub fn run(args: &SimulateArgs) -> Result<(), Error> {
-    crate::check::expect_study(&args.study)?;
+    study::expect_study(&args.study)?;
     let (file, _) = StudyFile::read(&args.study)?;
     let mut data = named(args, &file)?;
     // Made-up files are gone with it.
@@ -109,7 +109,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Error> {
         seed: args.seed,
         threads: args.threads.map_or_else(cores, usize::from),
     };
-    let simulation = watched(&asked)?;
+    let simulation = watched(&asked).map_err(by_party_file)?;
     if let Some(page) = &args.figure {
         figure::write(page, &simulation)?;
     }
@@ -119,13 +119,30 @@ pub fn run(args: &SimulateArgs) -> Result<(), Error> {
     }
 }
 
-/// The data of a path: of a party file, what it says of its data and their form.
-fn files(path: &Path) -> Result<SimulatedData, Error> {
+/// Forms of files are flags of other commands; here each party has its own.
+fn by_party_file(error: Error) -> Error {
+    match error.kind() {
+        Fault::Input(text) if text.contains("[format] of the party file") => Error::input(format!(
+            "{text}\n`tacit simulate` has no flags for the form of files: each party's stands in its party \
+             file (--data PARTY=PARTY_FILE.toml)"
+        )),
+        _ => error,
+    }
+}
+
+/// The data of a party's path: of a party file, what it says of its data and their form.
+fn files(party: &str, path: &Path) -> Result<SimulatedData, Error> {
     if path.extension().is_none_or(|extension| extension != "toml") {
         return Ok(path.to_owned().into());
     }
-    let PartySetup { data, store, format, .. } = PartySettings::read(path)?.complete()?;
-    Ok(SimulatedData { path: data, store, format })
+    let PartySetup { as_party, data, store, format, .. } = PartySettings::read(path)?.complete()?;
+    if as_party != party {
+        return Err(Error::input(format!(
+            "--data {party}={}: the party file is of {as_party} (`as`), not of {party}",
+            path.display()
+        )));
+    }
+    Ok(SimulatedData { path: data, store, format, stream: None })
 }
 
 /// The files of `--data`, each of a party of the study.
@@ -140,7 +157,7 @@ fn named(args: &SimulateArgs, file: &StudyFile) -> Result<BTreeMap<String, Simul
                 names.join(", ")
             )));
         }
-        if data.insert(party.clone(), files(path)?).is_some() {
+        if data.insert(party.clone(), files(party, path)?).is_some() {
             return Err(Error::input(format!(
                 "--data {party} stands there twice; several files of one party go into a folder"
             )));

@@ -1,7 +1,7 @@
 //! What a job reports, as lines of a board.
 
 use job::run::{Event, Watch};
-use net::RowProgress;
+use net::{RowProgress, StopSwitch};
 use std::sync::Arc;
 use terminal::progress::{Board, ProgressLine};
 
@@ -23,6 +23,8 @@ pub fn watch(board: &Board) -> Watch {
         progress: RowProgress::new(move |step, done, total| steps.progress(step, done, total)),
         events: Arc::new(move |event: Event| line(event).iter().for_each(|line| events.show(line))),
         worker: crate::worker::command(),
+        // A signal ends the process.
+        stop: StopSwitch::default(),
     }
 }
 

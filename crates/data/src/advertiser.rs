@@ -8,6 +8,7 @@ use super::repeats::{self, Settled};
 use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
+use super::time_cells::TimeReport;
 use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated};
 use base::{Error, PartyId};
 use std::collections::HashMap;
@@ -152,6 +153,8 @@ struct Reading<'a> {
     cohorts: Vec<u8>,
     filtered: u64,
     left_out: u64,
+    /// What the cells of each column of events look like.
+    seen: Vec<TimeReport>,
 }
 
 impl<'a> Reading<'a> {
@@ -177,6 +180,7 @@ impl<'a> Reading<'a> {
             cohorts: Vec::new(),
             filtered: 0,
             left_out: 0,
+            seen: advertiser.events.iter().map(|name| TimeReport::new(name)).collect(),
         }
     }
 
@@ -224,7 +228,7 @@ impl<'a> Reading<'a> {
             if cell == TableCell::Empty && self.values.iter().all(no_value) {
                 continue;
             }
-            let time = row.time(name, &self.lift.clock, cell);
+            let time = row.time(&mut self.seen[i], &self.lift.clock, cell);
             let value = match &advertiser.value {
                 EventValue::Constant(value) => Some(i64::from(*value)),
                 EventValue::Columns { columns, scale, negative, .. } => {
@@ -348,12 +352,14 @@ impl LineReader for Reading<'_> {
         report.absorb(InputReport {
             filtered: std::mem::take(&mut self.filtered),
             refunds_left_out: std::mem::take(&mut self.left_out),
+            times: self.seen.iter_mut().map(TimeReport::taken).collect(),
             identifiers: std::mem::take(&mut self.keys.reports),
             ..InputReport::default()
         });
     }
 
     fn finish(&self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
+        report.times.retain(|seen| seen.is_doubtful(&self.lift.clock));
         report.clamped_part = report.outcomes.beyond(self.lift.rule.clamp);
         Ok(())
     }
@@ -467,7 +473,11 @@ impl Grouping<'_> {
                     let rules = other_rules(self.lines.keys.identifiers.keys());
                     for &line in &group[1..] {
                         let here = places[line as usize];
-                        complaints.add_placed(here, || repeated(files, here, there, rules));
+                        complaints.add_placed(
+                            here,
+                            || files.stands(here),
+                            || repeated(files, here, there, rules),
+                        );
                     }
                 }
             }
@@ -484,14 +494,18 @@ impl Grouping<'_> {
         {
             for &line in group[1..].iter().filter(|&&line| self.lines.cohorts[line as usize] != *cohort) {
                 let here = places[line as usize];
-                complaints.add_placed(here, || {
-                    format!(
-                        "{}: another cohort than the same identifier has in {}; correct one, or agree on \
+                complaints.add_placed(
+                    here,
+                    || files.stands(here),
+                    || {
+                        format!(
+                            "{}: another cohort than the same identifier has in {}; correct one, or agree on \
                          duplicates = \"first\"",
-                        files.show(here),
-                        files.show_beside(there, here)
-                    )
-                });
+                            files.show(here),
+                            files.show_beside(there, here)
+                        )
+                    },
+                );
             }
         }
     }
@@ -509,13 +523,17 @@ impl Grouping<'_> {
         if advertiser.overflow == Overflow::Error {
             let place = self.lines.keys.places[group[group.len() - 1] as usize];
             let files = self.files;
-            complaints.add_placed(place, || {
-                format!(
-                    "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on \
+            complaints.add_placed(
+                place,
+                || files.stands(place),
+                || {
+                    format!(
+                        "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on \
                      overflow = \"keep-earliest\"",
-                    files.show(place)
-                )
-            });
+                        files.show(place)
+                    )
+                },
+            );
         }
     }
 }
@@ -546,7 +564,7 @@ impl People {
                 reports[repeat.key].repeated(here, files);
             }
             if rule == Duplicates::Error && !repeat.again {
-                complaints.add_placed(here, || {
+                complaints.add_placed(here, || files.stands(here), || {
                     format!(
                         "{}: an identifier of {}, but not all the same ones; correct one of them, or agree \
                          on {}",

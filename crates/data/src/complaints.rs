@@ -1,7 +1,7 @@
 //! Everything that is wrong with an input, not just the first thing.
 
 use crate::table::RowPlace;
-use base::Error;
+use base::{Error, ErrorPlace};
 use std::collections::BTreeMap;
 
 /// Complaints shown per file; the others are counted.
@@ -12,11 +12,12 @@ pub const SHOWN_PER_FILE: usize = 20;
 #[derive(Default)]
 pub(crate) struct Complaints {
     shown: Vec<String>,
+    places: Vec<ErrorPlace>,
     in_file: usize,
     file: String,
     /// Those about rows that do not go together, by place and then as they came: the first that will be
     /// shown.
-    placed: BTreeMap<(RowPlace, usize), String>,
+    placed: BTreeMap<(RowPlace, usize), (ErrorPlace, String)>,
     /// How many of [`Complaints::shown`]'s file were there before the first of these.
     before: usize,
 }
@@ -30,17 +31,23 @@ impl Complaints {
         }
     }
 
-    /// One more; `text` names its place and is made only when it will be shown.
-    pub fn add(&mut self, text: impl FnOnce() -> String) {
+    /// One more; `text` names its place, too, and both are made only when it will be shown.
+    pub fn add(&mut self, place: impl FnOnce() -> ErrorPlace, text: impl FnOnce() -> String) {
         self.in_file += 1;
         if self.in_file <= SHOWN_PER_FILE {
             self.shown.push(text());
+            self.places.push(place());
         }
     }
 
     /// One more, of all of which are shown those that stand first: rows that do not go together are found in
     /// an order of their own.
-    pub fn add_placed(&mut self, place: RowPlace, text: impl FnOnce() -> String) {
+    pub fn add_placed(
+        &mut self,
+        place: RowPlace,
+        shown: impl FnOnce() -> ErrorPlace,
+        text: impl FnOnce() -> String,
+    ) {
         if self.placed.is_empty() {
             self.before = self.in_file;
         }
@@ -48,7 +55,7 @@ impl Complaints {
         let room = SHOWN_PER_FILE.saturating_sub(self.before);
         let last = self.placed.last_key_value().map(|((last, _), _)| *last);
         if self.placed.len() < room || last.is_some_and(|last| place < last) {
-            self.placed.insert((place, self.in_file), text());
+            self.placed.insert((place, self.in_file), (shown(), text()));
         }
         if self.placed.len() > room {
             self.placed.pop_last();
@@ -60,18 +67,23 @@ impl Complaints {
         self.begin(&part.file);
         let room = SHOWN_PER_FILE.saturating_sub(self.in_file);
         self.shown.extend(part.shown.into_iter().take(room));
+        self.places.extend(part.places.into_iter().take(room));
         self.in_file += part.in_file;
     }
 
     /// Adds those about rows of another part of the same input that do not go together.
     pub fn absorb_placed(&mut self, other: Self) {
         let counted = other.in_file - other.placed.len();
-        other.placed.into_iter().for_each(|((place, _), text)| self.add_placed(place, || text));
+        for ((place, _), (shown, text)) in other.placed {
+            self.add_placed(place, || shown, || text);
+        }
         self.in_file += counted;
     }
 
     fn end(&mut self) {
-        self.shown.extend(std::mem::take(&mut self.placed).into_values());
+        let (places, texts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.placed).into_values().unzip();
+        self.shown.extend(texts);
+        self.places.extend(places);
         if self.in_file > SHOWN_PER_FILE {
             let more = self.in_file - SHOWN_PER_FILE;
             self.shown.push(format!("{}: and {more} more", self.file));
@@ -82,7 +94,10 @@ impl Complaints {
     /// Nothing was wrong, or an error with all that is shown, a line each.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.end();
-        if self.shown.is_empty() { Ok(()) } else { Err(Error::input(self.shown.join("\n"))) }
+        match self.shown.is_empty() {
+            true => Ok(()),
+            false => Err(Error::input(self.shown.join("\n")).standing_at(std::mem::take(&mut self.places))),
+        }
     }
 }
 
@@ -93,14 +108,18 @@ mod tests {
     /// What stands first is shown, in whatever order it was found.
     #[test]
     fn rows_that_do_not_go_together_are_shown_by_place() {
+        let place = |line| ErrorPlace { file: "a.csv".into(), line, column: None };
         let told = |order: &[u64], read: u64| {
             let mut complaints = Complaints::default();
             complaints.begin("a.csv");
-            (0..read).for_each(|i| complaints.add(|| format!("read {i}")));
+            (0..read).for_each(|i| complaints.add(|| place(i), || format!("read {i}")));
             for i in order {
-                complaints.add_placed(RowPlace::from_number(*i), || format!("line {i}"));
+                complaints.add_placed(RowPlace::from_number(*i), || place(*i), || format!("line {i}"));
             }
-            complaints.finish().unwrap_err().to_string()
+            let error = complaints.finish().unwrap_err();
+            let lines = error.to_string().lines().filter(|line| !line.contains("more")).count();
+            assert_eq!(error.places().len(), lines);
+            error.to_string()
         };
         let (up, down): (Vec<u64>, Vec<u64>) = ((1..=30).collect(), (1..=30).rev().collect());
         assert_eq!(told(&up, 3), told(&down, 3));

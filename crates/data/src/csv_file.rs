@@ -60,7 +60,8 @@ pub(super) fn read(text: Box<dyn Read>, table: &mut TableReading<'_>) -> Result<
                         b',' => "comma".to_owned(),
                         other => separator_name(other),
                     };
-                    table.complaints.add(|| {
+                    let here = || table.files.stands(table.files.place(line));
+                    table.complaints.add(here, || {
                         format!(
                             "{name}, line {line}: {len} fields where the header has {expected_len}; is a \
                              quote or a {missing} missing?"

@@ -1,6 +1,7 @@
 //! What a cell says of a day or a time, in the form that is said of its column.
 
 use super::table::TableCell;
+use super::time_cells::TimeCell;
 use std::borrow::Cow;
 use study::format::{DateForm, DecimalSign, InputFormat, WallTime};
 use study::time::{Clock, TimeError, date_of_days, wall_seconds};
@@ -8,7 +9,7 @@ use study::time::{Clock, TimeError, date_of_days, wall_seconds};
 /// Seconds of a day.
 pub(crate) const DAY: i64 = 86_400;
 /// The day of spreadsheets that is 1970-01-01.
-const SERIAL_1970: i64 = 25_569;
+pub(crate) const SERIAL_1970: i64 = 25_569;
 /// Days that spreadsheets number alike: from 1900-03-01, before which one of them has a day too many, to
 /// 9999-12-31.
 const SERIALS: std::ops::RangeInclusive<f64> = 61.0..=2_958_465.999;
@@ -19,41 +20,57 @@ pub(crate) const LIKELY: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
 const NO_ZONE: &str = "is a date-time without offset: add zone = \"+02:00\", or \"Europe/Berlin\", under \
                        [format] of the party file (or --zone)";
 
-/// The number of a time in the study; else what is wrong with the cell, to stand behind it.
+/// The number of a time in the study, and what its cell was; else what is wrong with the cell, to stand
+/// behind it.
 pub(crate) fn time(
     cell: TableCell<'_>,
     column: &str,
     clock: &Clock,
     format: &InputFormat,
-) -> Result<u32, String> {
+) -> Result<(u32, TimeCell), String> {
     let forms = format.dates_of(column);
+    let days = !forms.is_empty() && forms.iter().all(DateForm::is_of_days);
     let is = |error: TimeError| match likely_serial(cell) {
         Some(hint) => hint,
         None => format!("is {error}"),
     };
-    let time = match cell {
-        TableCell::Days(days) => clock.at_seconds(i64::from(days) * DAY),
-        TableCell::Seconds(seconds) => clock.at_seconds(seconds),
-        TableCell::Wall(seconds) => clock.at_seconds(instant(seconds, format)?),
+    let zoned = |wall: i64| -> Result<_, String> {
+        let at = instant(wall, format)?;
+        Ok((clock.at_seconds(at), TimeCell::Wall { midnight: wall.rem_euclid(DAY) == 0, moved: at != wall }))
+    };
+    let (time, was) = match cell {
+        TableCell::Days(days) => (clock.at_seconds(i64::from(days) * DAY), TimeCell::Plain),
+        TableCell::Seconds(seconds) => (clock.at_seconds(seconds), TimeCell::Plain),
+        // A spreadsheet shows the midnight of what is said to be a day.
+        TableCell::Wall(seconds) if days && seconds.rem_euclid(DAY) == 0 => {
+            (clock.at_seconds(seconds), TimeCell::Plain)
+        }
+        TableCell::Wall(seconds) => zoned(seconds)?,
         TableCell::Text(text) if forms.is_empty() => match (clock.parse(text), wall_seconds(text)) {
-            (Err(TimeError::NoOffset), Some(wall)) if format.zone.is_some() => {
-                clock.at_seconds(instant(wall, format)?)
-            }
-            (time, _) => time,
+            (Err(TimeError::NoOffset), Some(wall)) if format.zone.is_some() => zoned(wall)?,
+            (time, _) => (time, counted(text)),
         },
-        TableCell::Integer(count) if forms.is_empty() => clock.at_count(count),
-        _ if forms.is_empty() => Err(TimeError::NotATime),
+        TableCell::Integer(count) if forms.is_empty() => (clock.at_count(count), TimeCell::Counted(count)),
+        _ if forms.is_empty() => (Err(TimeError::NotATime), TimeCell::Plain),
         cell => {
             let wall = formed(cell, forms, format.decimal)?;
             let midnight = wall.days * DAY;
-            let seconds = match wall.seconds {
-                None => midnight,
-                Some(seconds) => instant(midnight + i64::from(seconds), format)?,
+            let (time, was) = match wall.seconds {
+                None => (clock.at_seconds(midnight), TimeCell::Plain),
+                Some(seconds) => zoned(midnight + i64::from(seconds))?,
             };
-            return clock.at_seconds(seconds).map_err(|error| format!("is {error}"));
+            return time.map(|time| (time, was)).map_err(|error| format!("is {error}"));
         }
     };
-    time.map_err(is)
+    time.map(|time| (time, was)).map_err(is)
+}
+
+/// What a text is that is read as a time without any form.
+fn counted(text: &str) -> TimeCell {
+    match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => text.parse().map_or(TimeCell::Plain, TimeCell::Counted),
+        false => TimeCell::Plain,
+    }
 }
 
 /// Seconds since 1970-01-01T00:00:00Z of a clock without an offset.

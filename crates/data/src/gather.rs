@@ -6,6 +6,7 @@
 //! places.
 
 use crate::complaints::Complaints;
+use crate::content::InputContent;
 use crate::keys::KeyColumns;
 use crate::row_store::{RowSpool, SealedBlock};
 use crate::source::DataLocation;
@@ -54,18 +55,35 @@ pub struct SpoolRoom<'a> {
     state: OnceCell<Arc<RunState>>,
     memory: ReadingMemory,
     always: bool,
+    /// Whether what the files held is to be known of rows that go there, and what that was.
+    keeps_content: bool,
+    content: OnceCell<InputContent>,
 }
 
 impl<'a> SpoolRoom<'a> {
     /// So many bytes, and state that begins when rows do not fit, and not before.
     pub fn new(memory: ReadingMemory, begin: impl Fn() -> Result<RunState, Error> + 'a) -> Self {
-        Self { begin: Box::new(begin), state: OnceCell::new(), memory, always: false }
+        let [always, keeps_content] = [false; 2];
+        let (state, content) = Default::default();
+        Self { begin: Box::new(begin), state, memory, always, keeps_content, content }
     }
 
     /// Whether rows go there even where they fit.
     #[must_use]
     pub fn always(self, always: bool) -> Self {
         Self { always, ..self }
+    }
+
+    /// Whether what the files hold is to be known of rows that go there.
+    #[must_use]
+    pub fn keeping_content(self, keeps_content: bool) -> Self {
+        Self { keeps_content, ..self }
+    }
+
+    /// What the files held of which rows went there, where that was to be known and they are of this machine.
+    #[must_use]
+    pub fn content(&self) -> Option<InputContent> {
+        self.content.get().copied()
     }
 
     fn state(&self) -> Result<&Arc<RunState>, Error> {
@@ -123,6 +141,11 @@ pub(crate) fn gather<L: LineReader>(
     report.forms = files.forms().to_vec();
     let rows = match (dealt, room) {
         (Some(dealt), Some(room)) => {
+            if room.keeps_content
+                && let Some(content) = InputContent::of(data, &files.hashes())?
+            {
+                room.content.get_or_init(|| content);
+            }
             let parts = LineParts { state: room.state()?, most: room.memory.partition_most, dealt: &dealt };
             parts.settle(&blank, &files, &mut complaints, &mut report)?
         }
@@ -163,7 +186,9 @@ fn read_lines<L: LineReader>(
     let blank = lines.clone();
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let readers = room.map_or(1, |room| room.memory.readers.min(cores()));
-    let parts = file_parts(data, if readers > 1 { FILE_PARTS.max(PARTS_EACH * readers) } else { 1 })?;
+    let mut parts = file_parts(data, if readers > 1 { FILE_PARTS.max(PARTS_EACH * readers) } else { 1 })?;
+    let hashed = room.is_some_and(|room| room.keeps_content);
+    parts.iter_mut().for_each(|part| part.hashed = hashed);
     let readers = readers.min(parts.len()) as u64;
     let runs: OnceCell<LineRuns> = OnceCell::new();
     let begin = || match (runs.get(), room) {

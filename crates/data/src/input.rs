@@ -4,6 +4,7 @@
 //! Objects are asked for in few requests, and little of them is held: of CSV [`PART`] bytes and as many that
 //! are on their way, of Parquet [`WINDOWS`] bytes over all columns that are wanted, each byte of them once.
 
+use crate::content::MetBytes;
 use base::Error;
 use bytes::Bytes;
 use parquet::errors::ParquetError;
@@ -26,7 +27,8 @@ const TAIL: u64 = 1 << 16;
 
 /// A file, or an object as it was listed.
 pub(crate) enum InputFile {
-    Local(File),
+    /// With what goes by of it, where that is wanted.
+    Local(File, Option<MetBytes>),
     Object(Arc<ObjectFile>),
 }
 
@@ -82,15 +84,22 @@ impl InputFile {
     /// Where a failure to read will be noted.
     pub fn failure(&self) -> InputFailure {
         match self {
-            Self::Local(_) => InputFailure::default(),
+            Self::Local(..) => InputFailure::default(),
             Self::Object(file) => file.failure.clone(),
         }
+    }
+
+    /// Meets what will be read of a file as text; none of an object.
+    pub fn watch(&mut self) -> Option<MetBytes> {
+        let Self::Local(_, met) = self else { return None };
+        Some(met.insert(MetBytes::default()).clone())
     }
 
     /// The bytes from the first to the last.
     pub fn text(self) -> Box<dyn Read> {
         match self {
-            Self::Local(file) => Box::new(file),
+            Self::Local(file, None) => Box::new(file),
+            Self::Local(file, Some(met)) => Box::new(met.of(file)),
             Self::Object(file) => Box::new(ObjectText { file, here: Bytes::new(), asked: 0, ahead: None }),
         }
     }
@@ -200,7 +209,7 @@ impl ObjectFile {
 impl Length for InputFile {
     fn len(&self) -> u64 {
         match self {
-            Self::Local(file) => Length::len(file),
+            Self::Local(file, _) => Length::len(file),
             Self::Object(file) => file.object.size(),
         }
     }
@@ -211,7 +220,7 @@ impl ChunkReader for InputFile {
 
     fn get_read(&self, start: u64) -> Result<Box<dyn Read>, ParquetError> {
         Ok(match self {
-            Self::Local(file) => Box::new(file.get_read(start)?),
+            Self::Local(file, _) => Box::new(file.get_read(start)?),
             Self::Object(file) => {
                 Box::new(ObjectRead { file: Arc::clone(file), here: Bytes::new(), at: start })
             }
@@ -220,7 +229,7 @@ impl ChunkReader for InputFile {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         match self {
-            Self::Local(file) => file.get_bytes(start, length),
+            Self::Local(file, _) => file.get_bytes(start, length),
             Self::Object(file) => Ok(file.from(start, length as u64)?.slice(..length)),
         }
     }

@@ -1,13 +1,16 @@
 //! A party's own data: read, checked against the study, and laid out as flat typed columns.
 //!
-//! The data are files of this machine or objects of a bucket ([`DataLocation`]). Reading streams: only the
-//! typed columns are kept (tens of bytes per row, see [`InputReport::memory`]), never the file. All
-//! complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with file, line or row and
-//! column. Complaints may show the offending cell to its owner, but never an identifier; nothing in this
-//! module goes to another party. What is dropped by a rule of the study is counted in the [`InputReport`].
+//! The data are files of this machine, objects of a bucket, or a stream of rows ([`DataLocation`]). Reading
+//! streams: only the typed columns are kept (tens of bytes per row, see [`InputReport::memory`]), never the
+//! file. All complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with file, line or
+//! row and column. Complaints may show the offending cell to its owner, but never an identifier; nothing in
+//! this module goes to another party. What is dropped by a rule of the study is counted in the
+//! [`InputReport`].
 
 mod advertiser;
+mod batches;
 mod complaints;
+mod content;
 mod csv_file;
 mod dates;
 mod encoding;
@@ -31,14 +34,17 @@ mod rows;
 mod sheet_file;
 pub mod sketch;
 mod source;
+mod stream;
 pub mod survey;
 mod table;
 mod tag;
 #[cfg(test)]
 mod tests;
+mod time_cells;
 
 pub use advertiser::AdvertiserRows;
 pub use complaints::SHOWN_PER_FILE;
+pub use content::InputContent;
 pub use gather::{ReadingMemory, SpoolRoom};
 pub use identifiers::RowKeys;
 pub use keys::shown;
@@ -51,10 +57,12 @@ pub use row_store::{KeptRows, RecentBlocks, RowStore};
 pub use rows::{RowShape, Rows};
 pub use sheet_file::SHEET_BYTES;
 pub use source::{DataLocation, FILES, input_bytes, input_version};
+pub use stream::RowStream;
 pub use table::TableCell;
 pub use tag::{RowsHash, RowsTag};
+pub use time_cells::TimeReport;
 
-use base::{Error, PartyId};
+use base::{Error, ErrorPlace, PartyId};
 use complaints::Complaints;
 use study::format::InputFormat;
 use study::time::Clock;
@@ -96,12 +104,22 @@ impl Row<'_> {
     /// A complaint about a column of this row.
     fn complain(&mut self, column: &str, text: impl FnOnce() -> String) {
         let (files, place) = (self.files, self.place);
-        self.complaints.add(|| format!("{}, column \"{column}\": {}", files.show(place), text()));
+        let here = || ErrorPlace { column: Some(column.to_owned()), ..files.stands(place) };
+        self.complaints.add(here, || format!("{}, column \"{column}\": {}", files.show(place), text()));
     }
 
-    fn time(&mut self, column: &str, clock: &Clock, cell: TableCell<'_>) -> Option<u32> {
-        let time = dates::time(cell, column, clock, self.format);
-        time.map_err(|problem| self.complain(column, || format!("{} {problem}", cell.shown()))).ok()
+    /// The time in a cell of the column that `seen` is of.
+    fn time(&mut self, seen: &mut TimeReport, clock: &Clock, cell: TableCell<'_>) -> Option<u32> {
+        match dates::time(cell, &seen.column, clock, self.format) {
+            Ok((time, was)) => {
+                seen.see(was);
+                Some(time)
+            }
+            Err(problem) => {
+                self.complain(&seen.column, || format!("{} {problem}", cell.shown()));
+                None
+            }
+        }
     }
 
     fn integer(&mut self, column: &str, cell: TableCell<'_>, least: i64, most: i64) -> Option<i64> {

@@ -40,6 +40,10 @@ impl RowSink for Peeking<'_, '_> {
         true
     }
 
+    fn surveys(&self) -> bool {
+        true
+    }
+
     fn takes_more(&self) -> bool {
         self.table.rows < self.most
     }

@@ -7,6 +7,7 @@ use super::report::ColumnReport;
 use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
+use super::time_cells::TimeReport;
 use super::{InputReport, Row, RowKeys, RowShape, RowStore, Rows, dates, numbers, repeated, retain};
 use ::program::{CellForm, CellKind, ColumnBound, ColumnSource, Program, RowColumn, ValueType};
 use base::Error;
@@ -148,6 +149,8 @@ struct Reading<'a> {
     known: Vec<usize>,
     /// What of these is missing, or cut by the program.
     counted: Vec<CellCount>,
+    /// What the cells of each of these columns look like, if they are times.
+    seen: Vec<TimeReport>,
     rule: Duplicates,
     rows: ProgramRows,
 }
@@ -198,7 +201,12 @@ impl Own<'_> {
     }
 
     /// The number that a cell is, `Some(None)` of a missing one; `None` after a complaint.
-    fn read(&self, row: &mut Row<'_>, clock: Option<&Clock>, cell: TableCell<'_>) -> Option<Option<i64>> {
+    fn read(
+        &self,
+        row: &mut Row<'_>,
+        (clock, seen): (Option<&Clock>, &mut TimeReport),
+        cell: TableCell<'_>,
+    ) -> Option<Option<i64>> {
         let (least, most) = self.range();
         let name = &self.column.column;
         let plain;
@@ -231,7 +239,7 @@ impl Own<'_> {
                 // From 1: an absent row has 0.
                 row.category(&categories, cell).map(|index| i64::from(index) + 1)
             }
-            (Some(CellType::Time), Some(clock)) => row.time(name, clock, cell).map(i64::from),
+            (Some(CellType::Time), Some(clock)) => row.time(seen, clock, cell).map(i64::from),
             _ if self.is_whole(cell) => {
                 return row.integer(name, cell, least, most).map(Some);
             }
@@ -318,12 +326,13 @@ impl<'a> Reading<'a> {
             let cell = keys.want(&column.column);
             Own { column, cell, typed, written, is_key: cell < study.matching.identifiers.len() }
         });
-        let own = own.collect();
+        let own: Vec<Own<'_>> = own.collect();
+        let seen = own.iter().map(|own| TimeReport::new(&own.column.column)).collect();
         let known = owned.known.iter().map(|(column, _)| *column).collect();
         let columns = vec![Vec::new(); names.len()];
         let rows = ProgramRows { identifiers: RowKeys::default(), names, columns };
         let rule = study.matching.duplicates;
-        Ok(Self { keys, clock: program.clock.as_ref(), own, known, counted, rule, rows })
+        Ok(Self { keys, clock: program.clock.as_ref(), own, known, counted, seen, rule, rows })
     }
 }
 
@@ -358,7 +367,11 @@ impl LineReader for Reading<'_> {
         let rule = self.rule;
         let keep = self.keys.settle(rule, files, |_, [here, there]| {
             if rule != Duplicates::First {
-                complaints.add_placed(here, || repeated(files, here, there, "duplicates = \"first\""));
+                complaints.add_placed(
+                    here,
+                    || files.stands(here),
+                    || repeated(files, here, there, "duplicates = \"first\""),
+                );
             }
         });
         let mut columns: Vec<_> = self.rows.columns.iter_mut().map(std::mem::take).collect();
@@ -372,11 +385,13 @@ impl LineReader for Reading<'_> {
     fn count(&mut self, report: &mut InputReport) {
         let columns = std::mem::take(&mut self.counted).into_iter().map(|count| count.report).collect();
         let identifiers = std::mem::take(&mut self.keys.reports);
-        report.absorb(InputReport { columns, identifiers, ..InputReport::default() });
+        let times = self.seen.iter_mut().map(TimeReport::taken).collect();
+        report.absorb(InputReport { columns, times, identifiers, ..InputReport::default() });
     }
 
     fn finish(&self, _: DataLocation<'_>, _: u64, report: &mut InputReport) -> Result<(), Error> {
         report.columns.retain(|of| of.missing + of.below + of.above > 0);
+        report.times.retain(|seen| self.clock.is_some_and(|clock| seen.is_doubtful(clock)));
         Ok(())
     }
 }
@@ -393,8 +408,8 @@ impl RowSink for Reading<'_> {
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         let identified = self.keys.read(row, cells);
         let mut values = Vec::with_capacity(self.own.len());
-        for own in &self.own {
-            values.extend(own.read(row, self.clock, cells[own.cell].trimmed()));
+        for (own, seen) in self.own.iter().zip(&mut self.seen) {
+            values.extend(own.read(row, (self.clock, seen), cells[own.cell].trimmed()));
         }
         if !identified || values.len() < self.own.len() {
             return Ok(());

@@ -7,6 +7,7 @@ use super::repeats::RepeatedKey;
 use super::source::DataLocation;
 use super::table::{Files, RowPlace, RowSink, TableCell};
 use super::tag::{DataSet, RowBytes};
+use super::time_cells::TimeReport;
 use super::{ArmLeftOut, InputReport, Row, RowKeys, RowShape, RowStore, Rows, repeated, retain};
 use base::Error;
 use std::collections::HashMap;
@@ -140,15 +141,23 @@ fn complain(
 ) {
     let (row, earlier) = (repeat.row as usize, repeat.earlier as usize);
     if rows.arm[row] != rows.arm[earlier] {
-        complaints.add_placed(here, || {
-            format!(
-                "{}: the same identifier as {} but in the other arm; correct one of them",
-                files.show(here),
-                files.show_beside(there, here)
-            )
-        });
+        complaints.add_placed(
+            here,
+            || files.stands(here),
+            || {
+                format!(
+                    "{}: the same identifier as {} but in the other arm; correct one of them",
+                    files.show(here),
+                    files.show_beside(there, here)
+                )
+            },
+        );
     } else if !matches!(rule, Duplicates::First | Duplicates::Keep) {
-        complaints.add_placed(here, || repeated(files, here, there, "duplicates = \"first\""));
+        complaints.add_placed(
+            here,
+            || files.stands(here),
+            || repeated(files, here, there, "duplicates = \"first\""),
+        );
     }
 }
 
@@ -187,6 +196,8 @@ struct Reading<'a> {
     /// Rows of each arm that is left out.
     arms_left_out: Vec<u64>,
     without_opportunity: u64,
+    /// What the cells of the opportunity look like.
+    seen: TimeReport,
 }
 
 impl<'a> Reading<'a> {
@@ -204,6 +215,7 @@ impl<'a> Reading<'a> {
             outside: Vec::new(),
             arms_left_out: vec![0; lift.publisher.leave_out.len()],
             without_opportunity: 0,
+            seen: TimeReport::new(&lift.publisher.opportunity),
         }
     }
 
@@ -241,7 +253,7 @@ impl<'a> Reading<'a> {
         }
         for (line, here) in keys.places.iter().enumerate().filter(|(line, _)| !outside[*line]) {
             if let Some(there) = own(line).find_map(|identifier| gone.get(identifier)) {
-                complaints.add_placed(*here, || {
+                complaints.add_placed(*here, || files.stands(*here), || {
                     format!(
                         "{}: the same identifier as {}, whose arm is left out; nobody can be in two arms: \
                          correct one of them",
@@ -275,7 +287,7 @@ impl RowSink for Reading<'_> {
             self.without_opportunity += 1;
             return Ok(());
         }
-        let opportunity = row.time(&publisher.opportunity, &self.lift.clock, opportunity);
+        let opportunity = row.time(&mut self.seen, &self.lift.clock, opportunity);
         let arm = compared(row, publisher, arm);
         let impressions = match (&publisher.impressions, self.impressions) {
             (Some(name), Some(i)) => row.integer(name, cells[i].trimmed(), 0, i64::from(u16::MAX)),
@@ -353,12 +365,14 @@ impl LineReader for Reading<'_> {
         report.absorb(InputReport {
             without_opportunity: std::mem::take(&mut self.without_opportunity),
             arms_left_out: left_out.collect(),
+            times: vec![self.seen.taken()],
             identifiers: std::mem::take(&mut self.keys.reports),
             ..InputReport::default()
         });
     }
 
     fn finish(&self, data: DataLocation<'_>, rows: u64, report: &mut InputReport) -> Result<(), Error> {
+        report.times.retain(|seen| seen.is_doubtful(&self.lift.clock));
         if rows > 0 {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! What reading did, for the owner of the data only.
 
 use super::keys::IdentifierReport;
+use super::time_cells::TimeReport;
 use std::fmt;
 use study::reader::printable;
 
@@ -56,6 +57,9 @@ pub struct InputReport {
     /// Program: cells that are missing or that the program cuts, by column; columns without any are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnReport>,
+    /// Columns of times of which all cells look as if they meant something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<TimeReport>,
     /// Bytes of memory that the typed columns hold.
     pub memory: u64,
     /// What normalising did to each identifier column, and what of it repeats.
@@ -231,6 +235,7 @@ impl InputReport {
         self.refunds_beyond += later.refunds_beyond;
         self.events_refunded += later.events_refunded;
         absorb_each(&mut self.columns, later.columns, ColumnReport::absorb);
+        absorb_each(&mut self.times, later.times, TimeReport::absorb);
         absorb_each(&mut self.identifiers, later.identifiers, IdentifierReport::absorb);
     }
 

@@ -45,7 +45,9 @@ pub(super) fn read(file: InputFile, table: &mut TableReading<'_>) -> Result<u64,
     let found: Vec<String> = rows.row.iter().map(|cell| heading(cell, before)).collect();
     drop(rows);
     let positions = table.locate(&found)?;
-    let unsaved = Unsaved::of(&mut book, &sheet, (header, &positions), uncomputed).map_err(damaged)?;
+    let surveys = table.sink.surveys();
+    let wanted = if surveys { &[][..] } else { &positions };
+    let unsaved = Unsaved::of(&mut book, &sheet, (header, wanted), uncomputed).map_err(damaged)?;
     if let Some(unsaved) = unsaved {
         return Err(Error::input(format!("{name}, sheet \"{sheet}\", {unsaved}")));
     }
@@ -56,7 +58,8 @@ pub(super) fn read(file: InputFile, table: &mut TableReading<'_>) -> Result<u64,
         let Some(number) = rows.advance().map_err(damaged)? else { break };
         count += 1;
         let cell = |at: &usize| rows.row.get(*at).unwrap_or(&NO_CELL);
-        if let Some((at, error)) = positions.iter().find_map(|at| Some((at, failed(cell(at))?))) {
+        let bad = positions.iter().find_map(|at| Some((at, failed(cell(at))?))).filter(|_| !surveys);
+        if let Some((at, error)) = bad {
             table.row(number).complain(&found[*at], || format!("the cell is {error}: its formula failed"));
             continue;
         }

@@ -2,6 +2,7 @@
 //! plain or packed, and Parquet.
 
 use crate::input::InputFile;
+use crate::stream::RowStream;
 use base::Error;
 use std::fs::File;
 use std::io::Read;
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 use store::{InputObject, InputStore, StoreOptions, is_url};
 use study::format::InputFormat;
 
-/// Where a party's data lie: a file, a folder or a pattern of files of this machine, or a URL that names
-/// objects of a bucket.
+/// Where a party's data lie: a file, a folder or a pattern of files of this machine, a URL that names objects
+/// of a bucket, or a stream of rows.
 #[derive(Clone, Copy, Debug)]
 pub struct DataLocation<'a> {
     /// The path or the URL, as a party file has it.
@@ -20,6 +21,8 @@ pub struct DataLocation<'a> {
     pub store: &'a StoreOptions,
     /// What form the files have, as far as it is said.
     pub format: &'a InputFormat,
+    /// Rows that are handed over, in the place of files.
+    pub stream: Option<&'a RowStream>,
 }
 
 /// A place of this machine, or a bucket, of which nothing is said.
@@ -28,15 +31,16 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for DataLocation<'a> {
         static NOTHING: StoreOptions =
             StoreOptions { endpoint: None, region: None, account: None, allow_http: false };
         static UNSAID: InputFormat = InputFormat::NONE;
-        Self { path: path.as_ref(), store: &NOTHING, format: &UNSAID }
+        Self { path: path.as_ref(), store: &NOTHING, format: &UNSAID, stream: None }
     }
 }
 
-/// One of the files or objects that hold a party's data.
+/// One of the files or objects that hold a party's data, or all of its rows.
 #[derive(Clone)]
 pub(crate) enum InputItem {
     File(PathBuf),
     Object(InputObject),
+    Rows(RowStream),
 }
 
 /// Most files or objects of one party.
@@ -104,15 +108,21 @@ impl InputItem {
         match self {
             Self::File(path) => path.display().to_string(),
             Self::Object(object) => object.place().to_owned(),
+            Self::Rows(stream) => stream.name().to_owned(),
         }
     }
 
     /// Its bytes, and what it holds by its name.
-    fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
+    pub fn size(&self) -> Result<(u64, Option<DataFormat>), Error> {
         Ok(match self {
             Self::File(path) => (metadata(path)?.len(), DataFormat::by_name(path)),
             Self::Object(object) => (object.size(), DataFormat::by_name(Path::new(object.key()))),
+            Self::Rows(stream) => (stream.bytes(), None),
         })
+    }
+
+    fn is_no_file(&self) -> Error {
+        Error::misuse(format!("{} lies in no file", self.name()))
     }
 
     /// What changes when it is written again.
@@ -124,6 +134,15 @@ impl InputItem {
                 Ok(numbers.map(i64::to_le_bytes).concat())
             }
             Self::Object(object) => Ok(object.version().as_bytes().to_vec()),
+            Self::Rows(_) => Err(self.is_no_file()),
+        }
+    }
+
+    /// The path of a file of this machine.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Object(_) | Self::Rows(_) => None,
         }
     }
 
@@ -134,12 +153,13 @@ impl InputItem {
             Self::File(path) => {
                 let file = File::open(path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
                 let metadata = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
-                (InputFile::Local(file), "file", metadata.len(), DataFormat::by_name(path))
+                (InputFile::Local(file, None), "file", metadata.len(), DataFormat::by_name(path))
             }
             Self::Object(object) => {
                 let (bytes, format) = (object.size(), DataFormat::by_name(Path::new(object.key())));
                 (InputFile::of_object(object.clone()), "object", bytes, format)
             }
+            Self::Rows(_) => return Err(self.is_no_file()),
         };
         if bytes == 0 {
             return Err(Error::input(format!("{name}: the {what} is empty; it needs a header and rows")));
@@ -209,6 +229,9 @@ pub(crate) fn text_bytes(data: DataLocation<'_>) -> Result<u64, Error> {
 /// # Errors
 /// When there is none, or more than [`FILES`]; when a folder cannot be read; when a pattern is none.
 pub(crate) fn files(data: DataLocation<'_>) -> Result<Vec<InputItem>, Error> {
+    if let Some(stream) = data.stream {
+        return Ok(vec![InputItem::Rows(stream.clone())]);
+    }
     let shown = data.path.display();
     let local = |found: Vec<PathBuf>| found.into_iter().map(InputItem::File).collect();
     let found: Vec<InputItem> = match (data.path.to_str().filter(|text| is_url(text)), data.path.metadata()) {

@@ -106,6 +106,13 @@ impl NumberSurvey {
         self.sorted[(others as usize).min(self.sorted.len() - 1)]
     }
 
+    /// How many are not zero: of amounts these are the people with any.
+    #[must_use]
+    pub fn other_than_zero(&self) -> u64 {
+        let zeros = self.sorted.partition_point(|number| *number <= 0.0) as u64 - self.negative;
+        self.sorted.len() as u64 - zeros
+    }
+
     /// How many are below the one or above the other.
     #[must_use]
     pub fn outside(&self, low: f64, high: f64) -> u64 {
@@ -327,11 +334,14 @@ mod tests {
         assert_eq!((numbers.decimal, numbers.decimals), (Some(DecimalSign::Comma), 2));
         assert_eq!((numbers.negative, numbers.quantile(0.0), numbers.quantile(1.0)), (1, -2.5, 1234.56));
         assert_eq!([numbers.from_above(1), numbers.from_below(1), numbers.from_above(9)], [1.5, 1.5, -2.5]);
+        assert_eq!(numbers.other_than_zero(), 3);
         assert_eq!((numbers.outside(0.0, 1.5), numbers.outside(-2.5, 2000.0)), (2, 0));
         assert_eq!((b.filled, b.empty, b.numbers.as_ref().unwrap().decimal), (2, 1, None));
         assert!(c.numbers.is_none());
         assert_eq!(c.values, [("9".to_owned(), 2), ("x".to_owned(), 1)]);
         assert_eq!(d.numbers.as_ref().unwrap().decimals, 2);
+        let zeros = of("id;a\n1;0\n2;-1\n3;0,0\n4;2\n5;0\n");
+        assert_eq!(zeros.columns[1].numbers.as_ref().unwrap().other_than_zero(), 2);
     }
 
     /// 950 and 1,234 are two amounts of one size, or one is a thousandth of the other.

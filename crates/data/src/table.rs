@@ -1,11 +1,13 @@
-//! Rows of files of any format, one at a time, each with its place.
+//! Rows of files of any format or of a stream, one at a time, each with its place.
 
 use super::Row;
 use super::complaints::Complaints;
+use super::content::FileHash;
 use super::source::{self, DataFormat, DataLocation, InputItem};
 use super::{csv_file, parquet_file, sheet_file};
-use base::Error;
-use std::collections::HashMap;
+use base::{Error, ErrorPlace};
+use parquet::file::reader::Length;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::ops::Range;
 use study::format::InputFormat;
@@ -76,11 +78,11 @@ impl<'a> TableCell<'a> {
             Self::Text(text) => format!("\"{}\"", printable(text)),
             Self::Integer(value) => value.to_string(),
             Self::Boolean(value) => value.to_string(),
-            Self::Days(days) => format!("the date {}", shown_day(days.into())),
+            Self::Days(days) => format!("the date {}", date_of_days(days.into())),
             Self::Seconds(seconds) | Self::Wall(seconds) => {
                 let (day, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
                 let (hours, minutes) = (rest / 3_600, rest / 60 % 60);
-                format!("the time {}T{hours:02}:{minutes:02}:{:02}", shown_day(day), rest % 60)
+                format!("the time {}T{hours:02}:{minutes:02}:{:02}", date_of_days(day), rest % 60)
             }
             Self::Float(_) | Self::Decimal(..) => self.number_text().unwrap_or_default().into_owned(),
         }
@@ -96,14 +98,6 @@ impl<'a> TableCell<'a> {
             },
             other => other,
         }
-    }
-}
-
-/// A day as a date; one far from our times by its number.
-fn shown_day(days: i64) -> String {
-    match (-719_528..=2_932_896).contains(&days) {
-        true => date_of_days(days),
-        false => format!("{days} days from 1970-01-01"),
     }
 }
 
@@ -143,6 +137,10 @@ pub(crate) struct FileInfo {
     pub groups: Vec<u64>,
     /// For spreadsheets, the sheet.
     pub sheet: Option<String>,
+    /// Whether it has rows, and no lines.
+    pub rows: bool,
+    /// Of its bytes, where that was wanted and all were read.
+    pub hash: Option<FileHash>,
 }
 
 impl Files {
@@ -164,6 +162,12 @@ impl Files {
         &self.forms
     }
 
+    /// Hashes of files that were read to their ends, by number, where these were wanted.
+    pub fn hashes(&self) -> BTreeMap<usize, FileHash> {
+        let hashes = self.all.iter().enumerate().filter_map(|(number, file)| Some((number, file.hash?)));
+        hashes.collect()
+    }
+
     /// `registry.csv, line 3`, `registry.parquet, row 3 (row group 0)` or `registry.xlsx, sheet "A", row 3`.
     pub fn show(&self, place: RowPlace) -> String {
         let (file, line) = self.parts(place);
@@ -171,6 +175,12 @@ impl Files {
             Some(sheet) => format!("{}, sheet \"{sheet}\", {}", file.name, Self::line(file, line)),
             None => format!("{}, {}", file.name, Self::line(file, line)),
         }
+    }
+
+    /// The same for a program.
+    pub fn stands(&self, place: RowPlace) -> ErrorPlace {
+        let (file, line) = self.parts(place);
+        ErrorPlace { file: file.name.clone(), line, column: None }
     }
 
     /// The same without the file where it is the file of `beside`.
@@ -185,7 +195,7 @@ impl Files {
 
     fn line(file: &FileInfo, line: u64) -> String {
         match file.groups.partition_point(|&first| first <= line) {
-            0 if file.sheet.is_some() => format!("row {line}"),
+            0 if file.sheet.is_some() || file.rows => format!("row {line}"),
             0 => format!("line {line}"),
             group => format!("row {line} (row group {})", group - 1),
         }
@@ -198,6 +208,11 @@ pub(crate) trait RowSink {
     fn columns(&self) -> Vec<String>;
     /// Told the names of all columns that a file has, before it is asked which it wants.
     fn all_columns(&mut self, _found: &[String]) {}
+    /// Whether it looks at all columns, of which many are in no study: what is wrong with a cell of theirs
+    /// is wrong when somebody wants it, and until then the cell is empty.
+    fn surveys(&self) -> bool {
+        false
+    }
     /// Whether it takes another row.
     fn takes_more(&self) -> bool {
         true
@@ -218,6 +233,8 @@ pub(crate) struct FilePart {
     item: InputItem,
     /// Of a Parquet file that is read in parts; else all.
     groups: Option<Range<usize>>,
+    /// Whether the hash of its bytes is wanted.
+    pub hashed: bool,
 }
 
 /// The files or objects that `data` names (`docs/cli.md`), in their order. Where these are fewer than
@@ -229,7 +246,7 @@ pub(crate) fn file_parts(data: DataLocation<'_>, least: usize) -> Result<Vec<Fil
     for (number, item) in items.into_iter().enumerate() {
         let groups = if each > 1 { row_groups(&item) } else { 0 };
         let size = groups.div_ceil(each).max(1);
-        let mut part = |groups| parts.push(FilePart { number, item: item.clone(), groups });
+        let mut part = |groups| parts.push(FilePart { number, item: item.clone(), groups, hashed: false });
         match groups {
             0 => part(None),
             _ => (0..groups).step_by(size).for_each(|from| part(Some(from..groups.min(from + size)))),
@@ -255,11 +272,17 @@ pub(crate) fn read_part(
 ) -> Result<(Files, u64), Error> {
     let name = part.item.name();
     complaints.begin(&name);
-    let (file, form) = part.item.open()?;
-    let failure = file.failure();
-    let all = vec![FileInfo { name: name.clone(), ..FileInfo::default() }];
+    let rows = matches!(part.item, InputItem::Rows(_));
+    let all = vec![FileInfo { name: name.clone(), rows, ..FileInfo::default() }];
     let mut files = Files { first: part.number, all, forms: Vec::new() };
     let mut table = TableReading { name, format, files: &mut files, sink, complaints };
+    if let InputItem::Rows(stream) = &part.item {
+        let rows = stream.read(&mut table)?;
+        return Ok((files, rows));
+    }
+    let (mut file, form) = part.item.open()?;
+    let (failure, size) = (file.failure(), Length::len(&file));
+    let met = if part.hashed { file.watch() } else { None };
     let read = match form {
         DataFormat::Parquet => parquet_file::read((file, part.groups.as_ref()), &mut table),
         DataFormat::Csv(packing) => {
@@ -269,6 +292,7 @@ pub(crate) fn read_part(
     };
     // What hid the rows from a decoder is not the decoder's to say.
     let rows = read.map_err(|error| failure.first().unwrap_or(error))?;
+    files.all.iter_mut().for_each(|file| file.hash = met.as_ref().and_then(|met| met.whole(size)));
     Ok((files, rows))
 }
 

@@ -56,7 +56,8 @@ fn name(rows: &RowStore) -> [u8; 32] {
 
 fn read(place: &str, options: &StoreOptions) -> Result<([u8; 32], u64), Error> {
     let study = Study::parse("study.toml", LIFT).expect("a study");
-    let data = DataLocation { path: Path::new(place), store: options, format: &InputFormat::NONE };
+    let data =
+        DataLocation { path: Path::new(place), store: options, format: &InputFormat::NONE, stream: None };
     read_rows(data, &study, PartyId(0), None).map(|(rows, report)| (name(&rows), report.rows_read))
 }
 

@@ -1,42 +1,40 @@
 //! What a run keeps in `state`, so that it goes on after whatever ended its process.
 //!
 //! A run whose rows lie in `state` writes a log there: that its rows are laid down and under which names,
-//! that they are matched and lie along the spine, which units are held, that its release begins. The next run
-//! of the same party, study and unchanged input opens that state instead of reading, and the two parties
-//! leave out what both hold of one match ([`crate::run`]). Shares that a release holds are the ledger's, as
-//! always.
+//! that they are matched and where what came of it lies, which units are held, that its release begins. The
+//! next run of the same party, study and unchanged input opens that state instead of reading, and the two
+//! parties leave out what both hold of one match ([`crate::run`]). Shares that a release holds are the
+//! ledger's, as always.
 //!
 //! Who leads the log is the only one that goes on: another process finds its next number taken and stops
 //! ([`store::StateLog`]).
 
+mod join;
 mod record;
 
+pub(crate) use join::{KeptJoin, KeptObject, KeptValid};
 pub use record::KeptStage;
-pub(crate) use record::{BegunRecord, KeptColumns, KeptRecord, MatchedRecord};
+pub(crate) use record::{BegunRecord, KeptColumns, KeptMatch, KeptRecord, MatchedRecord};
 
 use crate::prepare::Checked;
 use crate::run::outsourced;
 use crate::spool::{spools, study_spools};
 use crate::workers::FinishedWork;
 use base::{Error, PartyId};
-use data::{InputReport, RowShape, RowStore};
-use matching::OutputForm;
+use data::{DataLocation, InputReport, RowShape, RowStore};
 use privacy::ledger::{Bytes32, Ledger};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
-use store::{
-    KeptName, LogRecord, RunReader, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs,
-};
+use store::{KeptName, LogRecord, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs};
 use study::Study;
 use study::party::PartySetup;
 use units::{HeldResult, UnitRecord};
 
-/// Whether a run of a study goes on from its state: units of rows along a spine, between two who compute
-/// themselves.
+/// Whether a run of a study goes on from its state: units of rows, along a spine or joined to shares, between
+/// two who compute themselves.
 pub(crate) fn goes_on(study: &Study) -> bool {
-    let spine = study.matching.matcher.features().form == OutputForm::Spine;
-    spine && study_spools(study) && outsourced::computes_in_units(study)
+    study_spools(study) && outsourced::computes_in_units(study)
 }
 
 /// Whether a party has a place for that, of so many runs at a time.
@@ -49,6 +47,8 @@ pub(crate) struct KeptRun {
     state: Arc<RunState>,
     begun: BegunRecord,
     stage: KeptStage,
+    /// Whether its files were written again since, and hold the same.
+    pub touched: bool,
 }
 
 /// What a look for such a run finds.
@@ -60,12 +60,17 @@ pub(crate) enum KeptFound {
 }
 
 impl KeptRun {
-    /// Looks in this party's state, with the version of its input now.
+    /// Looks in this party's state, with the version of its input now. Files that were written again are read
+    /// where they may hold what they held.
     ///
     /// # Errors
-    /// When another process of this machine leads the run, another version of tacit wrote it, or the store
-    /// fails.
-    pub fn find(party: &PartySetup, study: &Study, input: &Bytes32) -> Result<KeptFound, Error> {
+    /// When another process of this machine leads the run, another version of tacit wrote it, the store
+    /// fails, or such a file cannot be read.
+    pub fn find(
+        party: &PartySetup,
+        study: &Study,
+        (data, input): (DataLocation<'_>, &Bytes32),
+    ) -> Result<KeptFound, Error> {
         let Some(place) = &party.state else { return Ok(KeptFound::Nothing) };
         let store = StateStore::open(place, &party.store)?;
         let mut found = KeptFound::Nothing;
@@ -75,14 +80,15 @@ impl KeptRun {
         }
         let key = StateKey::beside(&party.ledger)?;
         for (name, begun, records) in own_runs(&store, &key, (party, study), &names)? {
-            if begun.input != base::hex(input) {
+            let touched = begun.input != base::hex(input);
+            if touched && !begun.content.map_or(Ok(false), |content| content.is_of(data))? {
                 found = KeptFound::OtherInput;
                 continue;
             }
             begun.expect_readable(&name.place(&store))?;
             let stage = KeptStage::of(&records, &name.place(&store))?;
             let state = Arc::new(RunState::resume(store.clone(), &key, &name, &party.as_party)?);
-            return Ok(KeptFound::Run(Box::new(Self { state, begun, stage })));
+            return Ok(KeptFound::Run(Box::new(Self { state, begun, stage, touched })));
         }
         Ok(found)
     }
@@ -150,12 +156,15 @@ pub(crate) struct RunLog {
 }
 
 impl RunLog {
-    /// Begins to lead the run of these rows; none where they lie in memory, or their run does not go on.
+    /// Begins to lead the run of these rows; none where they lie in memory, or their run does not go on, as
+    /// that of rows which were handed over.
     ///
     /// # Errors
     /// When another process leads it, or the store fails.
     pub fn lead(party: &PartySetup, checked: &Checked, ledger: &Ledger) -> Result<Option<Self>, Error> {
-        let Some((state, _)) = checked.rows.spool().filter(|_| goes_on(&checked.study)) else {
+        // Rows that were handed over, and lie in no file, cannot be known again.
+        let may = goes_on(&checked.study) && checked.input_version.is_some();
+        let Some((state, _)) = checked.rows.spool().filter(|_| may) else {
             return Ok(None);
         };
         let (mut log, records) = state.lead()?;
@@ -200,15 +209,12 @@ impl RunLog {
                 KeptRecord::Releasing => {}
             }
         }
-        let laid_out = |matched: &MatchedRecord| {
-            RunReader::open(state.sealed().clone(), &matched.columns.runs()).map(drop)
-        };
-        match matched.as_ref().map(laid_out) {
-            // The store lost them: the rows are matched again.
+        match matched.as_ref().map(|matched| matched.rows.look(state.sealed())) {
+            // The store lost what came of it: the rows are matched again.
             Some(Err(StoreError::Missing { .. } | StoreError::Damaged { .. })) => {
                 (matched, units) = (None, Vec::new());
             }
-            Some(opened) => opened?,
+            Some(looked) => looked?,
             None => {}
         }
         let counted = matched.is_some();
@@ -217,7 +223,7 @@ impl RunLog {
 
     /// Removes what nothing that it holds refers to: what was half done.
     fn tidy(&self) -> Result<(), Error> {
-        let matched = self.matched.iter().flat_map(|matched| [&*matched.columns.folder, &*matched.units]);
+        let matched = self.matched.iter().flat_map(|matched| [matched.rows.folder(), &*matched.units]);
         let folders: Vec<&str> = matched.chain([&*self.begun.rows.folder]).collect();
         self.state.retain(&folders)
     }
@@ -255,9 +261,7 @@ impl RunLog {
         self.units = Vec::new();
         // Nobody comes back to the match before.
         match self.matched.replace(matched) {
-            Some(old) => {
-                [&old.columns.folder, &old.units].into_iter().try_for_each(|of| self.state.remove(of))
-            }
+            Some(old) => [old.rows.folder(), &old.units].into_iter().try_for_each(|of| self.state.remove(of)),
             None => Ok(()),
         }
     }

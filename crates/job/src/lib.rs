@@ -3,6 +3,7 @@
 mod align;
 pub mod audit;
 pub mod budget;
+pub mod check;
 mod columns;
 pub mod compose;
 mod course;

@@ -5,12 +5,15 @@ mod choice;
 mod effect;
 mod intervals;
 mod noise;
+mod question;
 
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
 pub use effect::{CellEffect, Halves, OutcomeGuess};
 pub use intervals::{IntervalCurve, IntervalPoint, interval_curves};
 pub use noise::MechanismNoise;
+pub use question::PlanQuestion;
+pub(crate) use question::same_rows;
 
 use self::effect::EffectTerms;
 use self::noise::noise;
@@ -91,11 +94,11 @@ const MULTIPLICATIONS: [f64; 2] = [44e3, 330e3];
 
 /// Rows per second and core of a publisher, and of an advertiser: 1 M people each in Parquet, by the
 /// processor time of `tacit check`.
-const ROWS_READ: [f64; 2] = [770e3, 350e3];
+const ROWS_READ: [f64; 2] = [1050e3, 490e3];
 
 /// Bytes of state per second and core: what the same takes longer where `memory` is too little for the rows,
 /// over the bytes that `tacit plan` states for its first three passes.
-const SPOOLED_BYTES: f64 = 250e6;
+const SPOOLED_BYTES: f64 = 370e6;
 
 impl Speeds {
     /// ANDs per second of four servers.
@@ -204,6 +207,8 @@ fn hidden_sizes(study: &Study) -> Result<Option<(String, String)>, Error> {
 pub struct Assumed {
     /// Rows of party 0, and of each other one.
     pub rows: [u64; 2],
+    /// Rows that both of two parties have; none: as many as make the match dearest.
+    pub both: Option<u64>,
     /// Outcomes of the control arm; none: no effect is stated.
     pub outcome: Option<OutcomeGuess>,
 }
@@ -342,7 +347,7 @@ fn plan_built(
 ) -> Result<Plan, Error> {
     // A worker on each core.
     let open = StudyEngine::of(study, &built.program)?.with_workers((speeds.cores as u32).max(1));
-    let stage = MatchStage::new(study, built, &open, assumed.rows)?;
+    let stage = MatchStage::new(study, built, &open, assumed.rows)?.with_both(assumed.both)?;
     let dearest = stage.dearest()?;
     let union = dearest.rows;
     if union > limits::ROWS {

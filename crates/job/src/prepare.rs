@@ -8,7 +8,7 @@ use crate::kept::{self, KeptFound, KeptRun};
 use crate::memory::{self, MatchNeeds};
 use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
 use base::{Error, PartyId, Roster, limits};
-use data::{DataLocation, InputReport, RowStore, Rows, read_rows};
+use data::{DataLocation, InputContent, InputReport, RowStore, RowStream, Rows, SpoolRoom, read_rows};
 use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
@@ -69,6 +69,8 @@ pub struct Opened {
     pub text: String,
     /// This party's key.
     pub identity: Arc<Identity>,
+    /// Its rows, where they are handed over and lie in no file.
+    pub stream: Option<RowStream>,
 }
 
 impl Opened {
@@ -105,7 +107,7 @@ impl Opened {
                 path.display()
             ))),
             // Whom the study does not name at all is refused in other words.
-            _ => Ok(Self { file, text, identity }),
+            _ => Ok(Self { file, text, identity, stream: None }),
         }
     }
 }
@@ -146,6 +148,8 @@ pub struct Checked {
     pub likeness: Option<crate::budget::Likeness>,
     /// The version of the input, where rows may lie in state and a run goes on from there.
     pub(crate) input_version: Option<Bytes32>,
+    /// What its files held as they were read, of such a run.
+    pub(crate) input_content: Option<InputContent>,
     /// Whether an earlier process of this run has matched them.
     pub(crate) matched_before: bool,
     /// What [`Checked::data_tag`] found.
@@ -191,37 +195,53 @@ struct ReadInput {
     rows: RowStore,
     inputs: InputReport,
     /// Where a run of these rows may go on.
-    version: Option<Bytes32>,
+    input_version: Option<Bytes32>,
+    input_content: Option<InputContent>,
     /// Whether an earlier process read them.
     taken_up: bool,
     /// Whether one has matched them, too.
     matched: bool,
-    /// What is to be said of a run that was kept, on other input.
-    other: Option<String>,
+    /// What is to be said of a run that was kept, whose input was written again.
+    rewritten: Option<String>,
 }
 
 impl ReadInput {
-    fn of(party: &PartySetup, study: &Study, runs: usize) -> Result<Self, Error> {
+    fn of(
+        (party, stream): (&PartySetup, Option<&RowStream>),
+        study: &Study,
+        runs: usize,
+    ) -> Result<Self, Error> {
         let (data, me) = (
-            DataLocation { path: &party.data, store: &party.store, format: &party.format },
+            DataLocation { path: &party.data, store: &party.store, format: &party.format, stream },
             place(study, party),
         );
-        let may = kept::may_be_kept(party, study, runs);
-        let version = may.then(|| data::input_version(data)).transpose()?;
-        let found = version.map(|version| KeptRun::find(party, study, &version)).transpose()?;
+        // What is handed over cannot be looked at again.
+        let may = stream.is_none() && kept::may_be_kept(party, study, runs);
+        let input_version = may.then(|| data::input_version(data)).transpose()?;
+        let found = input_version.map(|version| KeptRun::find(party, study, (data, &version))).transpose()?;
         if let Some(KeptFound::Run(run)) = found {
             let (rows, inputs) = run.rows(study, me)?;
             let matched = run.matched();
-            return Ok(Self { rows, inputs, version, taken_up: true, matched, other: None });
+            let rewritten = run.touched.then(|| {
+                "the input was written again since this run began, and holds the same: it goes on".to_owned()
+            });
+            let (input_content, taken_up) = (None, true);
+            return Ok(Self { rows, inputs, input_version, input_content, taken_up, matched, rewritten });
         }
-        let other = matches!(found, Some(KeptFound::OtherInput)).then(|| {
+        let rewritten = matches!(found, Some(KeptFound::OtherInput)).then(|| {
             "`state` keeps a run of this study that broke off, and the input was changed since: this run \
              begins anew, and takes that one's place"
                 .to_owned()
         });
-        let room = spool_room(party, study, runs)?;
+        let room = spool_room(party, study, runs)?.map(|room| room.keeping_content(may));
         let (rows, inputs) = read_rows(data, study, me, room.as_ref())?;
-        Ok(Self { rows, inputs, version, taken_up: false, matched: false, other })
+        let mut input_content = room.as_ref().and_then(SpoolRoom::content);
+        if input_content.is_some() && input_version != Some(data::input_version(data)?) {
+            // Who wrote meanwhile may have written behind what was read.
+            input_content = None;
+        }
+        let [taken_up, matched] = [false; 2];
+        Ok(Self { rows, inputs, input_version, input_content, taken_up, matched, rewritten })
     }
 }
 
@@ -232,7 +252,7 @@ impl ReadInput {
 /// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses
 /// the study.
 pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error> {
-    let Opened { file, text, identity } = opened;
+    let Opened { file, text, identity, stream } = opened;
     let study = file.first();
     party.policy.admit(file, &party.as_party)?;
     study.refuse_clear()?;
@@ -258,8 +278,8 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let Some((first, engine, checked)) = built.first() else {
         return Err(Error::misuse("a member takes part in a run"));
     };
-    let ReadInput { rows, inputs, version: input_version, taken_up, matched, other } =
-        ReadInput::of(party, first, built.len())?;
+    let ReadInput { rows, inputs, input_version, input_content, taken_up, matched, rewritten } =
+        ReadInput::of((party, stream.as_ref()), first, built.len())?;
     // The peer's are not known yet: as many.
     let me = place(first, party);
     let needs = MatchNeeds::of((first, checked), engine, (me, party.memory), [rows.len(); 2])?;
@@ -270,7 +290,8 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         check_room(party, first, (me, &rows), &needs, RowsKnown::Read)?;
     }
     let warnings = [work_warning(party, first), state_warning(party, first, built.len())];
-    let warnings: Vec<String> = warnings.into_iter().flatten().chain(other).collect();
+    let doubtful = inputs.times.iter().map(ToString::to_string);
+    let warnings: Vec<String> = warnings.into_iter().flatten().chain(rewritten).chain(doubtful).collect();
     let mut small: Vec<String> = Vec::new();
     for (run, ..) in &built {
         small.extend(too_small(run, &rows)?);
@@ -295,6 +316,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         fellows: Vec::new(),
         likeness: None,
         input_version,
+        input_content,
         matched_before: matched,
         tagged: OnceLock::new(),
     };

@@ -12,6 +12,7 @@ mod alone;
 pub mod fuzzing;
 pub(crate) mod join;
 mod match_charge;
+mod match_lanes;
 pub(crate) mod matched;
 mod node;
 pub(crate) mod outsourced;
@@ -29,7 +30,7 @@ use crate::workers::{self, WorkerCommand};
 use base::{Error, Fault, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
 use net::identity::{Identity, KeyFingerprint};
-use net::{Farewell, RowProgress};
+use net::{Farewell, RowProgress, StopSwitch};
 use owner::OwnerRun;
 use privacy::ledger::Ledger;
 use report::{RunReport, StageReport};
@@ -103,13 +104,16 @@ pub struct Watch {
     pub events: Arc<dyn Fn(Event) + Send + Sync>,
     /// How to start a worker process; without it, workers are threads.
     pub worker: Option<WorkerCommand>,
+    /// Ends the run where it waits for a peer.
+    pub stop: StopSwitch,
 }
 
 impl Watch {
     /// Nobody watches.
     #[must_use]
     pub fn none() -> Self {
-        Self { progress: RowProgress::none(), events: Arc::new(|_| ()), worker: None }
+        let (progress, stop) = (RowProgress::none(), StopSwitch::default());
+        Self { progress, events: Arc::new(|_| ()), worker: None, stop }
     }
 
     /// The same for one of several runs: stages are told with the name of the peer in front, and rows are
@@ -124,8 +128,9 @@ impl Watch {
             Event::Answer { report, .. } => Event::Answer { with: Some(with.clone()), report },
             other => other,
         };
-        let worker = self.worker.clone();
-        Self { progress: RowProgress::none(), events: Arc::new(move |event| events(name(event))), worker }
+        let (worker, stop) = (self.worker.clone(), self.stop.clone());
+        let progress = RowProgress::none();
+        Self { progress, events: Arc::new(move |event| events(name(event))), worker, stop }
     }
 }
 
@@ -395,10 +400,11 @@ fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) ->
     if party.trigger {
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }
-    // Workers' lanes come later; more than two owners, and servers, compute on the connections of the
-    // coordinators.
-    let words = if outsourced::computes_in_units(&checked.study) { workers::WORD_CHANNELS } else { 0 };
-    met(meet.meet(words)?, &checked.study, watch)
+    // A crew for the match and one for the computation. Workers' lanes come later; more than two owners, and
+    // servers, compute on the connections of the coordinators.
+    let crews = u32::from(outsourced::computes_in_units(&checked.study))
+        + u32::from(match_lanes::goes_over_lanes(&checked.study));
+    met(meet.meet(crews * workers::WORD_CHANNELS)?, &checked.study, watch)
 }
 
 /// The seed of a session: the system's. Tests know those of their threads.
@@ -428,6 +434,7 @@ fn appointment(
     let meet = Meet::all(me, study.roster(), listen, dial, transport, *study.hash().as_bytes())
         .patience(Duration::from_millis(deadline_ms))
         .deadline(Duration::from_millis(deadline_ms))
+        .stop(watch.stop.clone())
         .watch(move |status: &Status| events(Event::Waiting(status.to_string())));
     Ok(meet)
 }

@@ -17,7 +17,7 @@ use crate::plan::policy;
 use crate::prepare::{Built, build_all};
 use base::{Error, PartyId, Roster, Seed};
 use columns::JoinedColumns;
-use data::{DataLocation, InputReport, ReadingMemory, RowStore, SpoolRoom, read_rows};
+use data::{DataLocation, InputReport, ReadingMemory, RowStore, RowStream, SpoolRoom, read_rows};
 use engine::{Clear, Share, Shares, run_rows};
 use join::JoinedTable;
 use net::Session;
@@ -61,11 +61,13 @@ pub struct SimulatedData {
     pub store: StoreOptions,
     /// What form the files have.
     pub format: InputFormat,
+    /// Rows that are handed over, in the place of files; `path` is their name then.
+    pub stream: Option<RowStream>,
 }
 
 impl From<PathBuf> for SimulatedData {
     fn from(path: PathBuf) -> Self {
-        Self { path, store: StoreOptions::default(), format: InputFormat::NONE }
+        Self { path, store: StoreOptions::default(), format: InputFormat::NONE, stream: None }
     }
 }
 
@@ -271,8 +273,8 @@ impl Files {
             })?;
             progress("reading, files", number as u64, asked.file.parties.len() as u64);
             let at = run.parties.iter().position(|party| party.name == member.name).unwrap_or_default();
-            let SimulatedData { path, store, format } = files;
-            let location = DataLocation { path, store, format };
+            let SimulatedData { path, store, format, stream } = files;
+            let location = DataLocation { path, store, format, stream: stream.as_ref() };
             let (own, inputs) = read_rows(location, run, PartyId(at as u8), Some(&memory_for(left, most)))?;
             left = left.saturating_sub(own.len());
             parties.push(SimulatedParty {

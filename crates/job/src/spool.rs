@@ -1,6 +1,7 @@
 //! What rows that do not fit into memory read and write, stage by stage, and whether a disk holds it.
 
 use crate::engines::StudyEngine;
+use crate::kept::goes_on;
 use crate::memory::{self, IDENTIFIER, LINES, MatchNeeds, MemoryShares};
 use crate::prepare::Built;
 use base::{Error, PartyId};
@@ -28,7 +29,7 @@ const SEALING: u64 = 128;
 /// What one stage reads and writes in state and files without a name, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SpoolPass {
-    /// `read`, `settle`, `tag`, `match`, `lay out` (along a spine) or `compute`.
+    /// `read`, `settle`, `tag`, `match`, `lay out` (along a spine), `keep` (shares of rows) or `compute`.
     pub stage: &'static str,
     /// Bytes read.
     pub reads: u64,
@@ -72,6 +73,8 @@ struct MatchPasses {
     lays_out: bool,
     /// Bytes that a match keeps which can go on after a cut; 0 of others.
     journal: u64,
+    /// Bytes of shares that are written down; 0 where none are.
+    kept: u64,
 }
 
 /// Whether rows of a study can be outside memory, as far as the study decides it: by one identifier, in a
@@ -159,7 +162,7 @@ impl SpoolSizes {
 
     /// By stage; `source` are bytes of the party's files.
     fn passes(&self, matching: &MatchPasses, source: u64) -> Vec<SpoolPass> {
-        let MatchPasses { disk, times, lays_out, journal } = *matching;
+        let MatchPasses { disk, times, lays_out, journal, kept } = *matching;
         let (dealt, blocks, places) = (self.dealt(), self.blocks(), self.places());
         let pass = |stage, reads, writes, on_disk| SpoolPass { stage, reads, writes, on_disk };
         let mut passes = vec![
@@ -178,7 +181,9 @@ impl SpoolSizes {
             passes.push(pass("lay out", blocks + disk.stays + places, places + laid, all));
             passes.push(pass("compute", laid, 0, blocks + laid));
         } else {
-            passes.push(pass("compute", disk.stays, 0, blocks + disk.stays));
+            let all = blocks + disk.stays + kept;
+            passes.extend((kept > 0).then(|| pass("keep", disk.stays, kept, all)));
+            passes.push(pass("compute", disk.stays, 0, all));
         }
         passes
     }
@@ -202,14 +207,29 @@ impl MatchPasses {
         // Who has arms reads them, and in an order by arm goes through all rows once for each.
         let by_arm = me == PartyId(0) && study.matching.contaminated != ContaminatedRule::Ignore;
         let times = if by_arm { 1 + 2 * (identifiers + values) } else { identifiers + values } + totals;
-        Ok(Self { disk, times, lays_out, journal })
+        let kept = match lays_out || !goes_on(study) {
+            true => 0,
+            // With a bit for each entry, that says whether it is a match.
+            false => {
+                let entries = all.iter().sum::<u64>() * u64::from(study.matching.options().slots);
+                sealed(disk.stays + entries.div_ceil(8))
+            }
+        };
+        Ok(Self { disk, times, lays_out, journal, kept })
     }
 
-    /// Bytes that are still to come where rows are in their blocks: of state, and of the match's folder.
-    fn after_reading(&self, sizes: &SpoolSizes) -> [u64; 2] {
-        // A join lays nothing down in state.
-        let laid = if self.lays_out { sizes.places() + sizes.laid_out() } else { 0 };
-        [laid, self.disk.at_most + self.journal]
+    /// Bytes that are still to come where rows are in their blocks: of state, of the match's folder, and of
+    /// both at a time.
+    fn after_reading(&self, sizes: &SpoolSizes) -> [u64; 3] {
+        let matching = self.disk.at_most + self.journal;
+        match self.lays_out {
+            true => {
+                let laid = sizes.places() + sizes.laid_out();
+                [laid, matching, laid.max(matching)]
+            }
+            // Shares are written down beside those that the match left.
+            false => [self.kept, matching, matching.max(self.disk.stays + self.kept)],
+        }
     }
 }
 
@@ -251,6 +271,7 @@ pub(crate) fn passes(
                 path: &party.data,
                 store: &party.store,
                 format: &party.format,
+                stream: None,
             })?,
             None => 0,
         };
@@ -312,10 +333,9 @@ pub(crate) fn check_room(
     };
     let blocks = sizes.blocks();
     let matching = MatchPasses::of(study, (me, rows), party.work.is_some(), needs)?;
-    let ([later, matching], read) = (matching.after_reading(&sizes), matches!(known, RowsKnown::Read));
+    let ([later, matching, most], read) = (matching.after_reading(&sizes), matches!(known, RowsKnown::Read));
     let in_state = if read { later } else { (sizes.dealt() + blocks).max(blocks + later) };
-    // Both are not there at a time, but for the blocks.
-    let together = if read { later.max(matching) } else { in_state.max(blocks + matching) };
+    let together = if read { most } else { in_state.max(blocks + most) };
     let needs = match (state, party.work.as_deref()) {
         (Some(state), Some(work)) if same_disk(state, work) => vec![(state, together)],
         (Some(state), Some(work)) => vec![(state, in_state), (work, matching)],
@@ -393,13 +413,17 @@ mod tests {
             assert_eq!(tables.len(), 2, "{protocol}");
             for (party, table) in (0..).zip(&tables) {
                 let stages: Vec<&str> = table.passes.iter().map(|pass| pass.stage).collect();
-                assert_eq!(stages, ["read", "settle", "tag", "match", "compute"]);
+                assert_eq!(stages, ["read", "settle", "tag", "match", "keep", "compute"]);
                 let needs = MatchNeeds::of((study, built), &engine, (PartyId(party), MEMORY), rows).unwrap();
                 let disk = needs.disk.unwrap();
-                let [.., settle, tag, matched, computed] = &table.passes[..] else { panic!("five passes") };
+                let [.., settle, tag, matched, kept, computed] = &table.passes[..] else {
+                    panic!("six passes")
+                };
                 assert_eq!((matched.writes, matched.reads), (disk.written, disk.read + 4 * settle.writes));
                 assert_eq!(matched.on_disk, tag.on_disk + disk.at_most);
                 assert_eq!((computed.reads, computed.writes), (disk.stays, 0));
+                assert!((disk.stays..2 * disk.stays).contains(&kept.writes) && kept.reads == disk.stays);
+                assert_eq!(kept.on_disk, tag.on_disk + disk.stays + kept.writes);
                 assert!(disk.stays > rows[0] && disk.at_most >= disk.stays && disk.written > disk.at_most);
                 assert_eq!(table.memory_least, needs.beside_state());
             }

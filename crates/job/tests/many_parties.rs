@@ -303,7 +303,7 @@ fn everybody_names_a_party_that_died() {
                             panic!("killed on purpose");
                         }
                     }),
-                    worker: None,
+                    ..Watch::none()
                 };
                 scope.spawn(move || run(party, &watch))
             })
@@ -369,7 +369,7 @@ fn a_publisher_measures_lift_with_each_advertiser() {
                 log.lock().unwrap().push(name);
             }
         }),
-        worker: None,
+        ..Watch::none()
     };
     let (parts, own) = std::thread::scope(|scope| {
         let own = [1, 2].map(|i| {
@@ -563,7 +563,7 @@ fn a_bill_has_the_bytes_that_a_run_says() {
     let prices = list.unwrap();
     let terms = BillTerms { prices: &prices, between: study::prices::BytePath::Zones };
     let link = job::plan::Link { bits_per_s: 1e9, round_trip_s: 1e-3 };
-    let assumed = job::plan::Assumed { rows: [DISTRICTS as u64; 2], outcome: None };
+    let assumed = job::plan::Assumed { rows: [DISTRICTS as u64; 2], both: None, outcome: None };
     let plan = plan_priced(&file, &assumed, link, job::plan::Speeds::default(), &terms).unwrap();
     let said = |name: &str| {
         let own = |(i, report): (usize, &RunReport)| {

@@ -76,7 +76,7 @@ fn a_plan_prices_what_a_run_costs() {
     let told = &reports[0].disclosed;
     assert_eq!(told.rows.len(), 2);
     let link = job::plan::Link { bits_per_s: 1e9, round_trip_s: 1e-3 };
-    let assumed = job::plan::Assumed { rows: [told.rows[0], told.rows[1]], outcome: None };
+    let assumed = job::plan::Assumed { rows: [told.rows[0], told.rows[1]], both: None, outcome: None };
     let plan = job::plan::plan(&world.study(), &assumed, link, job::plan::Speeds::default()).unwrap();
     let by_name = |stage: &str, name: &str| {
         plan.stages.iter().find(|s| s.name == stage).map(|s| s.bytes_sent[name]).unwrap()
@@ -106,7 +106,7 @@ fn a_plan_prices_what_a_run_costs() {
 #[test]
 fn a_release_of_sums_takes_eight_round_trips_at_most() {
     let link = job::plan::Link { bits_per_s: 1e9, round_trip_s: 1e-3 };
-    let assumed = job::plan::Assumed { rows: [401_974, 1_488], outcome: None };
+    let assumed = job::plan::Assumed { rows: [401_974, 1_488], both: None, outcome: None };
     let own = LIFT.replace("[release.public]", "[release.to.registry]");
     let variance = own.replace("mode       = \"sums\"", "mode = \"variance\"");
     for (text, sums) in [(LIFT, true), (&own, true), (&variance, false)] {

@@ -124,7 +124,7 @@ fn a_lift_over_shared_memory_costs_what_its_plan_says() {
     assert!(reports.iter().all(|report| off(report, truth) < 5.0));
     let told = &reports[0].disclosed;
     let link = job::plan::Link { bits_per_s: 1e9, round_trip_s: 1e-3 };
-    let assumed = job::plan::Assumed { rows: [told.rows[0], told.rows[1]], outcome: None };
+    let assumed = job::plan::Assumed { rows: [told.rows[0], told.rows[1]], both: None, outcome: None };
     let study = world.study();
     let plan = job::plan::plan(&study, &assumed, link, job::plan::Speeds::default()).unwrap();
     let plan = plan.over(&study, &ServerTransport::parse("shm").unwrap(), link).unwrap();

@@ -3,12 +3,13 @@
 mod both;
 mod parties;
 
+use base::{ChannelError, Fault};
 use both::{both, whole};
 use data::InputReport;
 use data::generate::{FileFormat, Generated, LiftOptions, lift, lift_study};
 use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
-use net::RowProgress;
+use net::{RowProgress, StopSwitch};
 use parties::{PartyFile, make_key};
 use release::rational::decimal;
 use report::{LiftView, ResultView, RunReport};
@@ -105,7 +106,7 @@ fn back_ends_are_settled_alike_and_cost_what_was_stated() {
                     }
                 }
             }),
-            worker: None,
+            ..Watch::none()
         };
         let reports = both(&world.parties, &watch).map(|r| r.unwrap_or_else(|e| panic!("{e}")));
         let names: Vec<&str> = reports[0].stages.iter().map(|s| &*s.name).collect();
@@ -135,7 +136,7 @@ fn a_rerun_returns_the_stored_answer_and_charges_nothing() {
     let watch = Watch {
         progress: RowProgress::none(),
         events: Arc::new(move |e| seen.lock().unwrap().push(format!("{e:?}"))),
-        worker: None,
+        ..Watch::none()
     };
     let again = both(&world.parties, &watch).map(Result::unwrap);
     for (first, again) in first.iter().zip(&again) {
@@ -172,7 +173,7 @@ fn different_studies_never_start() {
     let watch = Watch {
         progress: RowProgress::none(),
         events: Arc::new(move |e| *seen.lock().unwrap() |= matches!(e, Event::Stage { .. })),
-        worker: None,
+        ..Watch::none()
     };
     let errors = both(&parties, &watch).map(|r| r.expect_err("the studies differ").to_string());
     assert!(errors.iter().any(|e| e.contains("study")), "{errors:?}");
@@ -460,7 +461,7 @@ fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
             }
             _ => {}
         }),
-        worker: None,
+        ..Watch::none()
     };
     let both = || {
         std::thread::scope(|scope| {
@@ -518,4 +519,29 @@ fn a_peer_of_more_rows_than_memory_has_columns_for_is_refused() {
         let left = StateStore::open(world.parties[small].state.as_ref().unwrap(), &StoreOptions::default());
         assert!(left.unwrap().list("").unwrap().iter().all(|(name, _)| !name.contains("columns")));
     }
+}
+
+/// The publisher's operator ends the run in the midst of its match: that side says so, the other one finds
+/// the connection at its end, and both can run it again.
+#[test]
+fn who_is_stopped_ends_at_its_next_wait() {
+    let world = world(2000, &|s| s);
+    let stop = StopSwitch::default();
+    let [publisher, advertiser] = &world.parties;
+    let (mine, theirs) = std::thread::scope(|scope| {
+        let switch = stop.clone();
+        let events = move |event: Event| {
+            if matches!(&event, Event::Stage { name, .. } if name == "match") {
+                switch.stop();
+            }
+        };
+        let watch = Watch { events: Arc::new(events), stop: stop.clone(), ..Watch::none() };
+        let mine = scope.spawn(move || run(publisher, &watch));
+        let theirs = scope.spawn(|| run(advertiser, &Watch::none()));
+        (mine.join().unwrap(), theirs.join().unwrap())
+    });
+    let (mine, theirs) = (mine.expect_err("stopped"), theirs.expect_err("its peer is gone"));
+    assert_eq!(*mine.kind(), Fault::Channel(ChannelError::Stopped), "{mine}");
+    assert!(matches!(theirs.kind(), Fault::Channel(_)), "{theirs}");
+    reports(&world);
 }

@@ -45,7 +45,7 @@ pub use many_pid::ManyId;
 pub use matcher::{
     ContaminatedRule, MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions,
     MatchOutcome, MatchOutput, MatchRoles, MatchSizes, MatchSpine, MatchedCount, Matcher, OutputForm,
-    PairSizes, RepeatRule, RestartPermit, RowInfluence, ShareBackend,
+    PairSizes, PlannedRows, RepeatRule, RestartPermit, RowInfluence, ShareBackend,
 };
 pub use multi_pid::MultiId;
 pub use payload::{
@@ -56,7 +56,7 @@ pub use pid::{PrivateId, forget, is_cut, other_rows};
 pub use places::OwnPlaces;
 pub use ps3i::InnerJoin;
 pub use salted_key::SaltedKey;
-pub use share_table::{ShareBlock, ShareTable};
+pub use share_table::{ShareBlock, ShareTable, StoredRows};
 
 /// All protocols. Of those that share a name the first that fits is taken.
 pub static MATCHERS: [&dyn Matcher; 8] =

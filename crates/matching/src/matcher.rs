@@ -59,7 +59,7 @@ pub trait Matcher: Sync {
 
     /// What a match of so many rows of each party takes before it is run, where as many match as make it
     /// dearest.
-    fn estimate(&self, rows: &[u64], keys: u64, options: &MatchOptions) -> MatchEstimate;
+    fn estimate(&self, planned: &PlannedRows<'_>, options: &MatchOptions) -> MatchEstimate;
 
     /// One owner's part, with the others of the session. `payload` has a row per own row, at a party whose
     /// values become shares.
@@ -162,6 +162,8 @@ pub struct MatchFeatures {
     pub dummies: bool,
     /// Whether a match that was cut can go on: [`MatchOptions::resume`].
     pub resumes: bool,
+    /// Whether its units can go over lanes of workers: [`crate::PrivateId::run_over_lanes`].
+    pub lanes: bool,
     /// Whether it reads identifiers and payload in their order, a few times, and moves what does not fit its
     /// memory to disk, but for [`Matcher::memory`].
     pub streams: bool,
@@ -196,6 +198,7 @@ impl MatchFeatures {
         shown: ShownSizes::Intersection,
         dummies: true,
         resumes: false,
+        lanes: false,
         streams: false,
         keeps_spine: true,
         public_identifiers: false,
@@ -534,6 +537,26 @@ impl From<PairSizes> for MatchSizes {
     }
 }
 
+/// What is known of rows before a match is run.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedRows<'a> {
+    /// Of each owner.
+    pub rows: &'a [u64],
+    /// Identifiers of a row.
+    pub keys: u64,
+    /// How many rows both of two owners have, at most as many as the one with fewer; none: as many as make
+    /// the match dearest.
+    pub both: Option<u64>,
+}
+
+impl PlannedRows<'_> {
+    /// Sizes of a protocol that is dearest where nobody is in two lists.
+    pub(crate) fn sizes(&self) -> MatchSizes {
+        let apart = MatchSizes::apart(self.rows, self.keys);
+        MatchSizes { union: apart.union - self.both.unwrap_or(0), ..apart }
+    }
+}
+
 /// What a match takes before it is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatchEstimate {
@@ -552,10 +575,15 @@ pub struct MatchEstimate {
 }
 
 impl MatchEstimate {
-    /// Of a protocol that is dearest where nobody is in two lists.
-    pub(crate) fn apart(sizes: MatchSizes) -> Self {
+    /// Of a protocol that is dearest where nobody is in two lists, and tells how many are.
+    pub(crate) fn of(planned: &PlannedRows<'_>) -> Self {
+        let sizes = planned.sizes();
         let nobody = if sizes.rows.len() > 2 { "nobody in two files" } else { "nobody in both" };
-        let (rows, why) = (sizes.union, format!("{nobody}; a larger match is cheaper"));
+        let why = match planned.both {
+            Some(both) => format!("{both} in both"),
+            None => format!("{nobody}; a larger match is cheaper"),
+        };
+        let rows = sizes.union;
         Self { sizes, multiplications: 0, encryption_s: 0.0, waits: 0.0, rows, why }
     }
 }

@@ -1,9 +1,10 @@
-//! What a match leaves along its joined rows: a table that may be larger than memory, and is read along its
-//! rows.
+//! What a match leaves along its joined rows: a table that may be larger than memory, is read along its rows,
+//! and may lie where somebody keeps it beyond this process.
 
 use crate::payload::{ABSENT, PayloadLayout, PayloadSource, PayloadTable};
 use crate::spill::{SpillDeal, SpillQueue, SpillRoom};
 use base::Error;
+use std::ops::Range;
 use zeroize::Zeroizing;
 
 /// Rows of a block at least, so that a batch of a computation lies in two, and at most.
@@ -13,16 +14,32 @@ const BLOCK_BYTES: usize = 1 << 18;
 /// Rows of a part of [`ShareTable::along`], at least and at most.
 const PART_ROWS: [u64; 2] = [1 << 12, 1 << 18];
 
-/// Rows of a layout, in blocks that are in memory or, where they do not fit, in a sealed file without a name:
-/// shares, or own values where they lie in the clear. It does not print; what is in memory is wiped when it
-/// is dropped.
+/// Rows of a layout, in blocks that are in memory, where they do not fit in a sealed file without a name, or
+/// where somebody keeps them: shares, or own values where they lie in the clear. It does not print; what is
+/// in memory is wiped when it is dropped.
 pub struct ShareTable {
     layout: PayloadLayout,
     rows: u64,
     block_rows: u64,
     /// Rows of each section but the last one.
     section_rows: u64,
-    sections: Vec<SpillQueue>,
+    blocks: TableBlocks,
+}
+
+enum TableBlocks {
+    /// Of this process, in sections.
+    Own(Vec<SpillQueue>),
+    /// Where somebody keeps them.
+    Stored(Box<dyn StoredRows>),
+}
+
+/// The bytes of all rows of a table, one after the other, as somebody keeps them beyond this process.
+pub trait StoredRows: Send + Sync {
+    /// The bytes in a range.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are others than were written.
+    fn read(&self, range: Range<u64>) -> Result<Vec<u8>, Error>;
 }
 
 /// The blocks of a [`ShareTable`] that a reader has met last. One reader reads one table.
@@ -77,11 +94,22 @@ impl ShareTable {
         (sections, section_rows): (usize, u64),
         room: &SpillRoom,
     ) -> Self {
-        let width = layout.row_bytes().max(1);
+        let block_rows = Self::block_rows(&layout);
+        let bytes = block_rows as usize * layout.row_bytes().max(1);
+        let blocks = TableBlocks::Own((0..sections).map(|_| SpillQueue::new(room, bytes)).collect());
+        Self { layout, rows: 0, block_rows, section_rows, blocks }
+    }
+
+    fn block_rows(layout: &PayloadLayout) -> u64 {
         let [least, most] = BLOCK_ROWS;
-        let block_rows = (BLOCK_BYTES / width).clamp(least, most);
-        let sections = (0..sections).map(|_| SpillQueue::new(room, block_rows * width)).collect();
-        Self { layout, rows: 0, block_rows: block_rows as u64, section_rows, sections }
+        (BLOCK_BYTES / layout.row_bytes().max(1)).clamp(least, most) as u64
+    }
+
+    /// So many rows that were written, as [`Self::each`] hands them out.
+    #[must_use]
+    pub fn stored(layout: PayloadLayout, rows: u64, stored: Box<dyn StoredRows>) -> Self {
+        let (block_rows, blocks) = (Self::block_rows(&layout), TableBlocks::Stored(stored));
+        Self { layout, rows, block_rows, section_rows: u64::MAX, blocks }
     }
 
     /// So many rows of zeros.
@@ -159,8 +187,11 @@ impl ShareTable {
 
     /// Adds so many rows to a section.
     pub(crate) fn extend(&mut self, section: usize, rows: &[u8], count: u64) -> Result<(), Error> {
+        let TableBlocks::Own(sections) = &mut self.blocks else {
+            return Err(Error::misuse("what is stored does not grow"));
+        };
         self.rows += count;
-        self.sections[section].push(rows)
+        sections[section].push(rows)
     }
 
     /// Its layout.
@@ -186,13 +217,39 @@ impl ShareTable {
         let (section, at) = (row / self.section_rows, row % self.section_rows);
         let at_block = at / self.block_rows;
         let number = section * self.section_rows.div_ceil(self.block_rows) + at_block;
-        let load = |into: &mut Vec<u8>| self.sections[section as usize].block(at_block as usize, into);
+        let load = |into: &mut Vec<u8>| match &self.blocks {
+            TableBlocks::Own(sections) => sections[section as usize].block(at_block as usize, into),
+            TableBlocks::Stored(stored) => {
+                *into = stored.read(self.stored_block(at_block))?;
+                Ok(())
+            }
+        };
         let bytes = block.block(number, self.block_rows, load)?;
         let range = self.layout.range(field);
         let start = (at % self.block_rows) as usize * self.layout.row_bytes() + range.start;
         let mut word = [0; 16];
         word[..range.len()].copy_from_slice(&bytes[start..start + range.len()]);
         Ok(u128::from_le_bytes(word))
+    }
+
+    /// Where a block lies among what is stored.
+    fn stored_block(&self, block: u64) -> Range<u64> {
+        let at = |row: u64| row.min(self.rows) * self.layout.row_bytes() as u64;
+        at(block * self.block_rows)..at((block + 1) * self.block_rows)
+    }
+
+    /// Hands out the bytes of all rows, one after the other, in pieces.
+    ///
+    /// # Errors
+    /// When they cannot be read back; or what `take` says.
+    pub fn each(&self, mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        match &self.blocks {
+            TableBlocks::Own(sections) => {
+                sections.iter().try_for_each(|section| section.each_block(&mut take))
+            }
+            TableBlocks::Stored(stored) => (0..self.rows.div_ceil(self.block_rows))
+                .try_for_each(|block| take(&Zeroizing::new(stored.read(self.stored_block(block))?))),
+        }
     }
 
     /// All rows in memory.
@@ -202,13 +259,11 @@ impl ShareTable {
     pub fn whole(&self) -> Result<PayloadTable, Error> {
         let mut table = PayloadTable::zeros(self.layout.clone(), self.rows)?;
         let mut at = 0;
-        for section in &self.sections {
-            section.each_block(|block| {
-                table.bytes_mut()[at..at + block.len()].copy_from_slice(block);
-                at += block.len();
-                Ok(())
-            })?;
-        }
+        self.each(|block| {
+            table.bytes_mut()[at..at + block.len()].copy_from_slice(block);
+            at += block.len();
+            Ok(())
+        })?;
         Ok(table)
     }
 }
@@ -257,6 +312,39 @@ mod tests {
         let room = SpillRoom::new(None, None);
         let nothing = ShareTable::zeros(PayloadLayout::default(), 7, &room).unwrap();
         assert_eq!((nothing.rows(), nothing.whole().unwrap().rows()), (7, 7));
+    }
+
+    /// Rows that lie elsewhere.
+    struct Elsewhere(Vec<u8>);
+
+    impl StoredRows for Elsewhere {
+        fn read(&self, range: Range<u64>) -> Result<Vec<u8>, Error> {
+            Ok(self.0[range.start as usize..range.end as usize].to_vec())
+        }
+    }
+
+    #[test]
+    fn rows_that_are_stored_are_those_that_were_handed_out() {
+        let table = table(50_005);
+        let shares = ShareTable::of(&table, &SpillRoom::new(Some(1), None)).unwrap();
+        let mut bytes = Vec::new();
+        let mut take = |piece: &[u8]| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        };
+        shares.each(&mut take).unwrap();
+        let stored = ShareTable::stored(layout(), table.rows(), Box::new(Elsewhere(bytes)));
+        assert!(stored.whole().unwrap().bytes() == table.bytes());
+        let mut block = ShareBlock::default();
+        for row in (0..table.rows()).step_by(97).chain([table.rows() - 1, 0]) {
+            for field in 0..2 {
+                assert_eq!(stored.get(row, field, &mut block).unwrap(), table.get(row, field));
+            }
+        }
+        let nothing = ShareTable::stored(PayloadLayout::default(), 7, Box::new(Elsewhere(Vec::new())));
+        assert_eq!((nothing.rows(), nothing.whole().unwrap().rows()), (7, 7));
+        let mut full = stored;
+        assert!(full.push(&[0; 19]).is_err());
     }
 
     /// Batches read field by field, as computations do, read every block once.

@@ -10,6 +10,7 @@ mod deal;
 mod distinct;
 mod pages;
 mod sealed;
+mod sorted;
 mod tally;
 
 use base::Error;
@@ -17,6 +18,7 @@ pub(crate) use deal::SpillDeal;
 pub(crate) use distinct::{QueueRecords, distinct};
 use pages::{PagePool, PagedBytes};
 pub(crate) use sealed::SealedFile;
+pub use sorted::SortedRecords;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -341,7 +343,19 @@ impl<const B: usize> SpillColumn<B> {
     /// The records in ascending order.
     #[must_use]
     pub fn sorted(self) -> SortedRecords<B> {
-        SortedRecords { next: 0, end: self.open.len(), column: self, current: Vec::new(), at: 0 }
+        SortedRecords::of_column(self)
+    }
+
+    /// Appends the records of a partition to `into`, in no order; they are gone.
+    fn take(&mut self, partition: usize, into: &mut Vec<u8>) -> Result<(), Error> {
+        let (full, mut open) =
+            (std::mem::take(&mut self.full[partition]), std::mem::take(&mut self.open[partition]));
+        into.reserve_exact(full.iter().map(Block::len).sum::<usize>() + open.len());
+        for block in full {
+            self.blocks.get(&block, into)?;
+        }
+        into.append(&mut open);
+        Ok(())
     }
 }
 
@@ -374,71 +388,6 @@ pub(crate) fn most_of(share: u64) -> u64 {
 pub fn leading(record: &[u8], bits: u32) -> u32 {
     let first = u32::from_be_bytes(*record.first_chunk().expect("a record has eight bytes"));
     first.checked_shr(32 - bits).unwrap_or(0)
-}
-
-/// A [`SpillColumn`] that is being read in ascending order, one partition in memory at a time.
-pub struct SortedRecords<const B: usize> {
-    column: SpillColumn<B>,
-    next: usize,
-    end: usize,
-    current: Vec<u8>,
-    at: usize,
-}
-
-impl<const B: usize> SortedRecords<B> {
-    /// Goes to the records that begin with `part`, a number of `bits` bits, at most those the column was made
-    /// for: what follows hands out these alone. Records are handed out once.
-    pub fn enter(&mut self, part: u32, bits: u32) {
-        let span = self.column.span(part, bits);
-        (self.next, self.end, self.at) = (span.start, span.end, 0);
-        self.current.clear();
-    }
-
-    /// The next record, which stays.
-    ///
-    /// # Errors
-    /// When it cannot be read back.
-    pub fn head(&mut self) -> Result<Option<&[u8; B]>, Error> {
-        Ok(self.rest()?.first())
-    }
-
-    /// The next record.
-    ///
-    /// # Errors
-    /// As [`Self::head`].
-    pub fn pop(&mut self) -> Result<Option<[u8; B]>, Error> {
-        let record = self.head()?.copied();
-        self.at += usize::from(record.is_some());
-        Ok(record)
-    }
-
-    /// Records that are next and lie side by side; empty at the end.
-    fn rest(&mut self) -> Result<&[[u8; B]], Error> {
-        while self.at * B == self.current.len() && self.next < self.end {
-            self.load()?;
-        }
-        Ok(&self.current.as_chunks().0[self.at..])
-    }
-
-    fn load(&mut self) -> Result<(), Error> {
-        let column = &mut self.column;
-        let (full, open) = (std::mem::take(&mut column.full[self.next]), &mut column.open[self.next]);
-        self.current.clear();
-        self.current.reserve_exact(full.iter().map(Block::len).sum::<usize>() + open.len());
-        for block in full {
-            column.blocks.get(&block, &mut self.current)?;
-        }
-        self.current.append(&mut std::mem::take(open));
-        sort(self.current.as_chunks_mut::<B>().0);
-        (self.next, self.at) = (self.next + 1, 0);
-        Ok(())
-    }
-}
-
-fn sort<const B: usize>(records: &mut [[u8; B]]) {
-    // Eight leading bytes decide almost always.
-    let key = |record: &[u8; B]| u64::from_be_bytes(*record.first_chunk().expect("a record has eight bytes"));
-    records.sort_unstable_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.cmp(b)));
 }
 
 /// Bytes that leave in the order in which they came.

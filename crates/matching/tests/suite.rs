@@ -10,8 +10,8 @@ use common::ids;
 use matching::dummies::Dummies;
 use matching::{
     JoinedPart, JoinedShares, MATCHERS, MatchOptions, MatchOutcome, MatchOutput, MatchRoles, MatchSizes,
-    MatchSpine, Matcher, PayloadLayout, PayloadTable, ShareBackend, ShareBlock, ShareTable, TableField,
-    ValidEntries, matcher,
+    MatchSpine, Matcher, PayloadLayout, PayloadTable, PlannedRows, ShareBackend, ShareBlock, ShareTable,
+    TableField, ValidEntries, matcher,
 };
 use net::cluster::Cluster;
 use net::{InjectedFault, Session, Traffic};
@@ -470,7 +470,8 @@ fn what_does_not_fit_a_protocol_is_refused() {
 fn an_estimate_is_the_dearest_match() {
     for case in cases(&[ids(0..3000), ids(0..2000), ids(500..2500)]) {
         let rows: Vec<u64> = case.lists.iter().map(|list| list.len() as u64).collect();
-        let estimate = case.matcher.estimate(&rows, 1, &case.options);
+        let estimate =
+            case.matcher.estimate(&PlannedRows { rows: &rows, keys: 1, both: None }, &case.options);
         assert_eq!(estimate.sizes.rows, rows, "{}", case.name());
         let most = case.matcher.price(&estimate.sizes, &case.options).bytes();
         let (all, largest) = (rows.iter().sum(), *rows.iter().max().unwrap());

@@ -23,6 +23,7 @@ use crate::lanes::{LanePort, ListeningPort};
 use crate::network::IpNetwork;
 use crate::refusal::{OperatorTerms, Wording, short};
 use crate::socket::SocketChannel;
+use crate::stop::StopSwitch;
 use crate::tls::{Tls, TlsRefusal};
 use base::{Accusation, At, ChannelError, Error, Fault, PartyId, Roster, Seed, limits};
 use dial::Errand;
@@ -125,6 +126,7 @@ pub struct Meet {
     deadline: Duration,
     allow: Vec<IpNetwork>,
     watch: Watch,
+    stop: StopSwitch,
 }
 
 /// Who may pass at the door.
@@ -199,6 +201,7 @@ impl Meet {
             deadline,
             allow: Vec::new(),
             watch,
+            stop: StopSwitch::default(),
         }
     }
 
@@ -235,6 +238,13 @@ impl Meet {
     #[must_use]
     pub fn watch(mut self, watch: impl Fn(&Status) + Send + Sync + 'static) -> Self {
         self.watch = Arc::new(watch);
+        self
+    }
+
+    /// Ends the meeting, and whatever waits on its channels.
+    #[must_use]
+    pub fn stop(mut self, stop: StopSwitch) -> Self {
+        self.stop = stop;
         self
     }
 
@@ -275,6 +285,7 @@ impl Meet {
         let until = Instant::now() + self.patience;
         let nonce = *Seed::from_system().expose();
         let mut met = self.controls(&gates, door.as_mut(), nonce, until)?;
+        met.iter_mut().for_each(|met| met.channel.ends_with(&self.stop));
         met.sort_by_key(|met| met.peer);
         let mut nonces: Vec<(PartyId, [u8; 32])> = met.iter().map(|met| (met.peer, met.nonce)).collect();
         nonces.push((self.me, nonce));
@@ -312,6 +323,7 @@ impl Meet {
         let effort = Effort::until(self.roster.len() - 1);
         let met = std::thread::scope(|scope| {
             let effort = &effort;
+            scope.spawn(move || effort.note(self.until_stopped(effort)));
             for (peer, address) in &self.tell {
                 scope.spawn(move || effort.note(self.tell_to_begin(*peer, address, until, effort)));
             }
@@ -335,6 +347,18 @@ impl Meet {
         });
         effort.end()?;
         Ok(met)
+    }
+
+    /// Ends an effort when this party's operator does.
+    fn until_stopped(&self, effort: &Effort) -> Result<Option<()>, Error> {
+        while !effort.over() {
+            if self.stop.is_stopped() {
+                let at = At { peer: None, ..self.at(&[]) };
+                return Err(Error::new(at, Fault::Channel(ChannelError::Stopped)));
+            }
+            effort.pause(RETRY.0);
+        }
+        Ok(None)
     }
 
     /// All parties compare their session ids: a party that told different nonces is found here.
@@ -535,6 +559,7 @@ impl Meeting {
         let (door, control) = (self.door.as_mut(), &mut self.control);
         let mut found = std::thread::scope(|scope| {
             let effort = &effort;
+            scope.spawn(move || effort.note(meet.until_stopped(effort)));
             scope.spawn(move || effort.note(meet.watch_over(control, effort)));
             let dial = |(peer, gate): (&PartyId, &DoorPolicy)| {
                 let (peer, gate) = (*peer, gate.clone());
@@ -552,6 +577,7 @@ impl Meeting {
             found
         });
         effort.end()?;
+        found.iter_mut().flat_map(|(_, lanes)| lanes).for_each(|lane| lane.ends_with(&meet.stop));
         found.sort_by_key(|(peer, _)| *peer);
         self.lanes = end;
         Ok(found)

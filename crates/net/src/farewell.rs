@@ -102,7 +102,10 @@ impl Farewell {
 
     /// The peer whose channel broke, if that is what the error says.
     fn lost(&self, error: &Error) -> Option<PartyId> {
-        let Fault::Channel(_) = error.kind() else { return None };
+        let Fault::Channel(how) = error.kind() else { return None };
+        if *how == ChannelError::Stopped {
+            return None;
+        }
         self.roster.find(error.at().peer.as_deref()?)
     }
 
@@ -239,6 +242,18 @@ mod tests {
         assert_eq!(
             a.stop(cut("a", "b", "compute")).to_string(),
             "a at compute with b: b stopped at match; see b's own output"
+        );
+    }
+
+    #[test]
+    fn who_is_stopped_by_its_operator_blames_nobody() {
+        let (a, b) = both(Duration::from_secs(60));
+        let at = At { party: "b".into(), peer: Some("c".into()), step: "compute/0".into() };
+        let error = b.stop(Error::new(at, Fault::Channel(ChannelError::Stopped)));
+        assert!(error.to_string().ends_with("stopped here, by this party's operator"), "{error}");
+        assert_eq!(
+            a.stop(cut("a", "b", "compute/1")).to_string(),
+            "a at compute/1 with b: b stopped at compute/0; see b's own output"
         );
     }
 

@@ -8,6 +8,7 @@
 
 use crate::Channel;
 use crate::channel::{CHUNK_BYTES, WINDOW_CHUNKS};
+use crate::stop::StopSwitch;
 use crate::window::{Popped, Window, passed};
 use base::{ChannelError, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -59,6 +60,8 @@ pub(crate) struct SocketChannel {
     finished: bool,
     /// What TLS said when it failed: a refusal of our key arrives after the handshake.
     failure: Option<rustls::Error>,
+    /// Where it ends with its party's run.
+    stop: StopSwitch,
 }
 
 /// How long something may take in all.
@@ -204,8 +207,9 @@ impl SocketChannel {
         let writer = Writer { stream: stream.clone(), window: window.clone() };
         std::thread::Builder::new().name("net writer".into()).spawn(move || writer.run())?;
         let (queued, spare) = (Vec::new(), Vec::new());
-        let (bound, finished) = (None, false);
-        Ok(Self { stream, tls, window, queued, spare, incoming, deadline, bound, finished, failure: None })
+        let (bound, finished, failure) = (None, false, None);
+        let stop = StopSwitch::default();
+        Ok(Self { stream, tls, window, queued, spare, incoming, deadline, bound, finished, failure, stop })
     }
 
     /// The connection itself.
@@ -224,6 +228,12 @@ impl SocketChannel {
         self.deadline = deadline;
         self.incoming.grow();
         tune(&self.stream, deadline).map_err(|e| fault(&e, deadline))
+    }
+
+    /// From now on a wait for the peer ends with the switch.
+    pub(crate) fn ends_with(&mut self, stop: &StopSwitch) {
+        stop.hold(&self.stream);
+        self.stop = stop.clone();
     }
 
     pub(crate) fn hand_over(&mut self) -> Result<(), ChannelError> {
@@ -315,13 +325,21 @@ impl SocketChannel {
 
     /// Waits for bytes of the wire.
     fn refill(&mut self) -> Result<usize, ChannelError> {
+        let stopped = |stop: &StopSwitch| match stop.is_stopped() {
+            true => Err(ChannelError::Stopped),
+            false => Ok(()),
+        };
+        stopped(&self.stop)?;
         let mut limit = self.deadline;
         if let Some(bound) = self.bound {
             limit = bound.limit;
             let left = bound.left().ok_or(passed(limit))?;
             self.stream.set_read_timeout(Some(left)).map_err(|e| fault(&e, limit))?;
         }
-        self.incoming.refill(&self.stream).map_err(|e| fault(&e, limit))
+        let read = self.incoming.refill(&self.stream).map_err(|e| fault(&e, limit));
+        // The switch ends a read as its peer's end would.
+        stopped(&self.stop)?;
+        read
     }
 
     /// Reads at least one byte.

@@ -5,7 +5,7 @@ mod common;
 use base::free_address;
 use base::{ChannelError, Error, Fault};
 use common::{HOSPITALS, Keys, Listening, REGISTRY, listen, meet, met_tls, roster};
-use net::{ChannelSecurity, Identity, Meet, Meeting, Rendezvous, Status};
+use net::{ChannelSecurity, Identity, Meet, Meeting, Rendezvous, Status, StopSwitch};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -482,4 +482,33 @@ fn a_peer_gone_mid_run_names_party_step_and_peer() {
         "registry at match/pid with hospitals: the connection broke off before the peer was done; see the \
          peer's own output"
     );
+}
+
+/// Whoever waits, at a door or for one to open, and in a conversation.
+#[test]
+fn who_is_stopped_waits_no_longer() {
+    let keys = Keys::new();
+    let free = Rendezvous::Dial(free_address().unwrap());
+    for endpoint in [Rendezvous::Listen("127.0.0.1:0".into()), free] {
+        let stop = StopSwitch::default();
+        let told = stop.clone();
+        let waits = meet(REGISTRY, endpoint, keys.tls(REGISTRY)).stop(stop).watch(move |_| told.stop());
+        assert!(text(waits.meet(1)).ends_with("stopped here, by this party's operator"));
+    }
+    let listening = listen(keys.tls(HOSPITALS), 0, |m| m);
+    let stop = StopSwitch::default();
+    let mut met = dial(&listening, keys.tls(REGISTRY)).stop(stop.clone()).meet(0).unwrap();
+    let mut other = listening.join().unwrap();
+    std::thread::scope(|scope| {
+        let mine = scope.spawn(|| met.control[0].1.recv(&mut [0; 1]));
+        stop.stop();
+        assert_eq!(mine.join().unwrap(), Err(ChannelError::Stopped));
+    });
+    // What this side had said still arrives, and then its end.
+    met.control[0].1.send(b"x").unwrap();
+    drop(met);
+    let mut byte = [0; 1];
+    other.control[0].1.recv(&mut byte).unwrap();
+    assert_eq!(&byte, b"x");
+    assert_eq!(other.control[0].1.recv(&mut byte), Err(ChannelError::Cut));
 }

@@ -12,6 +12,7 @@ use crate::{
 };
 use base::Error;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
+use serde_json::{Map, Value};
 
 /// Titles of the columns.
 const COLUMNS: [&str; 17] = [
@@ -87,6 +88,19 @@ impl Field {
                     false => text,
                 }
             }
+        }
+    }
+
+    /// A number that JSON does not hold as it is stays text.
+    fn json(&self) -> Option<Value> {
+        match self {
+            Self::Empty => None,
+            Self::Text(text) => Some(Value::from(text.as_str())),
+            Self::Number(number) => Some(match number.parse::<i64>() {
+                Ok(whole) => Value::from(whole),
+                Err(_) if is_whole(number) => Value::from(number.as_str()),
+                Err(_) => number.parse::<f64>().map_or_else(|_| Value::from(number.as_str()), Value::from),
+            }),
         }
     }
 
@@ -188,6 +202,16 @@ impl NumberTable {
         let head = line(COLUMNS.map(str::to_owned).to_vec());
         let rows = self.rows.iter().map(|row| line(row.fields().map(Field::csv).to_vec()));
         head + &rows.collect::<String>()
+    }
+
+    /// Titles of the columns, and an object of each row with what is not empty in it.
+    #[must_use]
+    pub fn objects(&self) -> (&'static [&'static str], Vec<Map<String, Value>>) {
+        let row = |row: &NumberRow| {
+            let cells = COLUMNS.iter().zip(row.fields());
+            cells.filter_map(|(title, field)| Some(((*title).to_owned(), field.json()?))).collect()
+        };
+        (&COLUMNS, self.rows.iter().map(row).collect())
     }
 
     /// A workbook: a sheet of numbers, and one that says of which study these are. The same numbers give the

@@ -28,6 +28,12 @@ impl StateKey {
         Self(Secret::new(*Seed::from_system().expose()))
     }
 
+    /// A key that another process of this party has drawn for some objects alone, and told.
+    #[must_use]
+    pub fn told(bytes: [u8; 32]) -> Self {
+        Self(Secret::new(bytes))
+    }
+
     /// The key in the file beside a ledger, `LEDGER.state-key`; made, with mode 0600, where there is none.
     ///
     /// # Errors

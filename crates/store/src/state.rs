@@ -327,7 +327,8 @@ impl StateStore {
     }
 
     /// The place of an object, for people.
-    pub(crate) fn place(&self, name: &str) -> String {
+    #[must_use]
+    pub fn place(&self, name: &str) -> String {
         [self.url(), name].join(if name.is_empty() { "" } else { "/" })
     }
 

@@ -1,5 +1,6 @@
 //! A study file: who agrees on it, and the runs that it asks for.
 
+use super::party::is_party_file;
 use super::{Participant, Server, Study, StudyHash, parse, reader};
 use base::{Error, limits};
 use std::path::Path;
@@ -103,4 +104,18 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
         let offset = e.utf8_error().valid_up_to();
         Error::input(format!("{shown}: not UTF-8 at byte {offset}; save it as UTF-8"))
     })
+}
+
+/// Refuses a party file where a study file is expected.
+///
+/// # Errors
+/// When it is one.
+pub fn expect_study(path: &Path) -> Result<(), Error> {
+    match std::fs::read_to_string(path) {
+        Ok(text) if is_party_file(&text) => Err(Error::input(format!(
+            "{} is a party file; a study file is expected here: name the one after `study` in it",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }

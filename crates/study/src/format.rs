@@ -322,6 +322,12 @@ impl DateForm {
             _ => DatePattern::parse(text).map(Self::Pattern),
         }
     }
+
+    /// Whether all that it reads are days, without a time of day.
+    #[must_use]
+    pub fn is_of_days(&self) -> bool {
+        matches!(self, Self::Pattern(pattern) if !pattern.has(DateField::Hour))
+    }
 }
 
 impl fmt::Display for DateForm {
@@ -395,9 +401,11 @@ enum DateField {
     Hour,
     Minute,
     Second,
+    /// Zeros of a midnight, which say nothing: a day that was written with a time.
+    Zeros,
 }
 
-const FIELDS: [(char, DateField); 7] = [
+const FIELDS: [(char, DateField); 8] = [
     ('Y', DateField::Year),
     ('y', DateField::ShortYear),
     ('m', DateField::Month),
@@ -405,17 +413,22 @@ const FIELDS: [(char, DateField); 7] = [
     ('H', DateField::Hour),
     ('M', DateField::Minute),
     ('S', DateField::Second),
+    ('0', DateField::Zeros),
 ];
 
 impl DateField {
     /// How many digits it has at most.
     fn digits(self) -> usize {
-        if self == Self::Year { 4 } else { 2 }
+        match self {
+            Self::Year => 4,
+            Self::Zeros => 9,
+            _ => 2,
+        }
     }
 
     /// Whether one digit is enough where no other field touches it.
     fn may_be_short(self) -> bool {
-        matches!(self, Self::Month | Self::Day | Self::Hour)
+        matches!(self, Self::Month | Self::Day | Self::Hour | Self::Zeros)
     }
 }
 
@@ -443,12 +456,12 @@ impl DatePattern {
             let field = field.ok_or_else(|| {
                 let letter = letter.map(String::from).unwrap_or_default();
                 format!(
-                    "%{} is no field; there are %Y (2026), %y (26: 2026), %m, %d, %H, %M and %S, and \
-                     \"spreadsheet\" for day numbers",
+                    "%{} is no field; there are %Y (2026), %y (26: 2026), %m, %d, %H, %M, %S and %0 \
+                     (zeros of a midnight), and \"spreadsheet\" for day numbers",
                     printable(&letter)
                 )
             })?;
-            if parts.contains(&PatternPart::Field(field)) {
+            if field != DateField::Zeros && parts.contains(&PatternPart::Field(field)) {
                 return Err(format!("%{} stands twice", letter.unwrap_or_default()));
             }
             parts.push(PatternPart::Field(field));
@@ -468,6 +481,9 @@ impl DatePattern {
         }
         if self.has(F::Minute) != self.has(F::Hour) || self.has(F::Second) && !self.has(F::Hour) {
             return Err("a time of day has %H and %M, and may have %S: %H:%M".to_owned());
+        }
+        if self.has(F::Zeros) && self.has(F::Hour) {
+            return Err("%0 says that there is no time of day, and %H that there is one".to_owned());
         }
         Ok(())
     }
@@ -503,8 +519,12 @@ impl DatePattern {
                 return None;
             }
             let (number, after) = rest.split_at(digits);
-            met[field as usize] = Some(number.parse::<u16>().ok()?);
             rest = after;
+            if field == F::Zeros {
+                number.bytes().all(|digit| digit == b'0').then_some(())?;
+                continue;
+            }
+            met[field as usize] = Some(number.parse::<u16>().ok()?);
         }
         let of = |field: F| met[field as usize];
         let year = of(F::Year).or(of(F::ShortYear).map(|year| 2000 + year))?;
@@ -540,6 +560,9 @@ mod tests {
         assert_eq!(read("%Y%m%d", "19700301"), Some((59, None)));
         assert_eq!(read("%d.%m.%Y %H:%M", "01.01.1970 9:05"), Some((0, Some(32_700))));
         assert_eq!(read("%Y-%m-%dT%H:%M:%S", "1970-01-01T23:59:59"), Some((0, Some(86_399))));
+        assert_eq!(read("%d.%m.%Y %0:%0", "02.01.1970 0:00"), Some((1, None)));
+        assert_eq!(read("%Y-%m-%d %0:%0:%0.%0", "1970-01-02 00:00:00.000"), Some((1, None)));
+        assert!(DatePattern::parse("%Y-%m-%d %H:%0").is_err());
         for (pattern, text) in [
             ("%d.%m.%Y", "30.02.2026"),
             ("%d.%m.%Y", "1970-03-01"),
@@ -551,6 +574,8 @@ mod tests {
             ("%Y%m%d", "1970031"),
             ("%d.%m.%Y %H:%M", "01.01.1970 24:00"),
             ("%d.%m.%Y %H:%M", "01.01.1970"),
+            ("%d.%m.%Y %0:%0", "01.01.1970 00:01"),
+            ("%d.%m.%Y %0:%0", "01.01.1970"),
             ("%d.%m.%Y", ""),
         ] {
             assert_eq!(read(pattern, text), None, "{pattern} {text}");

@@ -5,6 +5,7 @@
 //! study may say is checked here completely, before any connection: every error names file, line, column, the
 //! value met and what to write instead.
 
+mod canonical;
 mod file;
 pub mod format;
 mod hash;
@@ -21,7 +22,8 @@ mod tests;
 pub mod time;
 pub mod transport;
 
-pub use file::{StudyFile, read_text};
+pub use canonical::canonical;
+pub use file::{StudyFile, expect_study, read_text};
 pub use hash::{SettingDifference, StudyHash, first_difference};
 pub use matching::{
     DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS, MAX_WEIGHT, MatchRule,

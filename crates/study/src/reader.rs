@@ -5,7 +5,7 @@
 //! through `serde`: a derived reader knows neither the neighbours of a misspelt key nor the exact text of a
 //! decimal.
 
-use base::Error;
+use base::{Error, ErrorPlace};
 use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -47,7 +47,12 @@ impl<'a> TomlSource<'a> {
 
     pub fn error(self, offset: usize, text: impl std::fmt::Display) -> Error {
         let (line, column) = self.place(offset);
-        Error::input(format!("{}, line {line}, column {column}: {text}", self.file))
+        let (file, column_text) = (self.file.to_owned(), Some(column.to_string()));
+        Error::input(format!("{file}, line {line}, column {column}: {text}")).standing_at(vec![ErrorPlace {
+            file,
+            line: line as u64,
+            column: column_text,
+        }])
     }
 }
 

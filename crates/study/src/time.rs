@@ -6,8 +6,9 @@
 
 use base::days_of_date;
 use std::fmt;
+use std::ops::RangeInclusive;
+use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use time::{OffsetDateTime, UtcOffset};
 
 /// The unit in which a study counts time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,22 +240,23 @@ pub fn wall_seconds(text: &str) -> Option<i64> {
     read.ok().map(OffsetDateTime::unix_timestamp)
 }
 
-/// The `YYYY-MM-DD` date that lies `days` days after 1970-01-01.
-///
-/// # Panics
-/// When the date lies outside the years -9999 to 9999.
+/// The `YYYY-MM-DD` date that lies `days` days after 1970-01-01; outside the years 0 to 9999 their number.
 #[must_use]
 pub fn date_of_days(days: i64) -> String {
-    let at = OffsetDateTime::from_unix_timestamp(days * 86_400).expect("a date of the calendar");
-    at.to_offset(UtcOffset::UTC).date().to_string()
+    let at = DATES.contains(&days).then(|| OffsetDateTime::from_unix_timestamp(days * 86_400).ok()).flatten();
+    match at {
+        Some(at) => at.date().to_string(),
+        None => format!("{days} days from 1970-01-01"),
+    }
 }
+
+/// The days of the years 0 to 9999.
+pub const DATES: RangeInclusive<i64> = -719_528..=2_932_896;
 
 /// The day of a time in seconds since 1970, UTC, `2026-01-31`; of one outside 1970 to 9999 the nearest.
 #[must_use]
 pub fn date(at: i64) -> String {
-    /// 9999-12-31, the last date there is.
-    const LAST: i64 = 2_932_896;
-    date_of_days(at.div_euclid(86_400).clamp(0, LAST))
+    date_of_days(at.div_euclid(86_400).clamp(0, *DATES.end()))
 }
 
 #[cfg(test)]
@@ -322,5 +324,8 @@ mod tests {
         for day in (-20_000..40_000).step_by(17) {
             assert_eq!(days_of_date(&date_of_days(day)), Some(day));
         }
+        let far = [i64::MIN, -719_529, -719_528, 2_932_896, 2_932_897, i64::MAX].map(date_of_days);
+        assert_eq!((&*far[2], &*far[3]), ("0000-01-01", "9999-12-31"));
+        assert!([0, 1, 4, 5].iter().all(|at| far[*at].ends_with(" days from 1970-01-01")), "{far:?}");
     }
 }

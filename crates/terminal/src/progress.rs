@@ -224,8 +224,9 @@ impl State {
         let bar = match &self.style {
             Style::Bars(all) => {
                 let bar = all.add(ProgressBar::new(rows.max(1)));
+                // A line that wraps cannot be drawn over: what is wider than the terminal is cut.
                 let style =
-                    ProgressStyle::with_template("  {prefix:8} [{bar:20.green}] {percent:>3} %  {msg}");
+                    ProgressStyle::with_template("  {prefix:8} [{bar:20.green}] {percent:>3} %  {wide_msg}");
                 bar.set_style(style.expect("the template is valid").progress_chars("##-"));
                 bar.set_prefix(name.to_owned());
                 Some(bar)

@@ -89,7 +89,11 @@ impl Explorer {
                     world.sealed[party] = Some(root);
                     self.check_seal(world)?;
                 }
-                // A cancelled worker may live on: it is one that is believed dead.
+                // A cancelled worker may live on: it is one that is believed dead. Its lane does not; of a
+                // follower's nothing depends on that.
+                UnitAction::Cancel { lane, .. } if party == 0 => {
+                    _ = world.gone[0].entry(lane).or_insert(true)
+                }
                 UnitAction::Send(_) | UnitAction::Cancel { .. } | UnitAction::Again { .. } => {}
                 UnitAction::End(failure) => return Err(format!("{failure:?} after few failures")),
             }
@@ -137,8 +141,10 @@ impl Explorer {
             (next.connected, next.cut, next.words) = (true, [false; 2], Default::default());
             for party in 0..2 {
                 self.tell(&mut next, party, UnitEvent::Met)?;
-                for lane in (0..self.lanes).filter(|lane| !world.gone[party].contains_key(lane)) {
-                    self.tell(&mut next, party, UnitEvent::LaneUp(lane))?;
+                for lane in 0..self.lanes {
+                    if !next.gone[party].contains_key(&lane) {
+                        self.tell(&mut next, party, UnitEvent::LaneUp(lane))?;
+                    }
                 }
             }
             out.push((next, false));

@@ -94,7 +94,7 @@ pub enum UnitAction {
         /// Over which lane.
         lane: u16,
     },
-    /// Have it leave an attempt that nobody waits for.
+    /// Have it leave an attempt that nobody waits for, and the lane, which comes up again.
     Cancel {
         /// At which unit.
         unit: u32,
@@ -663,14 +663,16 @@ impl UnitMachine {
         self.count((number, attempt), cause, false, out);
     }
 
-    /// Has nothing more to do with what is open of a unit.
+    /// Has nothing more to do with what is open of a unit. A worker at it leaves the lane as well: what comes
+    /// next would fail over it, and waits until the lane is there again.
     fn leave(&mut self, number: u32, out: &mut Actions) {
         let unit = &mut self.units[number as usize];
         let Some(lane) = unit.open.take() else { return };
+        let known = &mut self.lanes[usize::from(lane)];
         if std::mem::take(&mut unit.running) {
+            known.up = false;
             out.push(UnitAction::Cancel { unit: number, attempt: unit.floor, lane });
         }
-        let known = &mut self.lanes[usize::from(lane)];
         if known.busy == Some(number) {
             known.busy = None;
             known.failures += 1;

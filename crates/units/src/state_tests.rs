@@ -196,6 +196,26 @@ fn what_waits_is_burnt_once() {
     assert_eq!(pair.ended, None);
 }
 
+/// A worker that is killed costs one attempt: the lane that it had is not used before it is there again,
+/// whoever notices first.
+#[test]
+fn a_lane_that_failed_is_left_until_it_is_there_again() {
+    let (unit, attempt, cause) = (0, 1, FailureCause::WorkerGone);
+    for event in [UnitEvent::LaneGone(0, cause), UnitEvent::GaveUp { unit, attempt, cause }] {
+        for first in 0..2 {
+            let mut pair = Pair::new(1, 1);
+            pair.tell(0, UnitEvent::LaneUp(0));
+            pair.meet();
+            pair.tell(first, event.clone());
+            assert_eq!(pair.begun.each_ref().map(Vec::len), [1, 1], "nothing is begun over it");
+            (0..2).for_each(|party| pair.tell(party, UnitEvent::LaneGone(0, CAUSE)));
+            pair.tell(0, UnitEvent::LaneUp(0));
+            assert_eq!(pair.begun.each_ref().map(Vec::len), [2, 2]);
+            assert_eq!([0, 1].map(|party| pair.failed(party)), [[1], [1]]);
+        }
+    }
+}
+
 #[test]
 fn attempts_and_lanes_that_fail_too_often_end() {
     // One unit fails, over one lane after the other.
@@ -219,6 +239,7 @@ fn attempts_and_lanes_that_fail_too_often_end() {
         assert_eq!(pair.ended, None);
         let (unit, attempt, _) = *pair.begun[1].last().unwrap();
         pair.tell(1, UnitEvent::GaveUp { unit, attempt, cause: FailureCause::NoProgress });
+        pair.tell(0, UnitEvent::LaneUp(0));
     }
     let failure = UnitFailure::Lane { lane: 0, cause: FailureCause::NoProgress };
     assert_eq!(pair.ended, Some(failure));

@@ -1,9 +1,9 @@
 //! What `tacit check` prints for people: whether this side is ready, what the study could see and what would
 //! be left of the budget; then what is shown to whom, and what it costs. What the numbers rest on comes last.
 
-use super::{Checked, placeholders};
 use crate::plan;
 use job::budget::{Outlook, Towards};
+use job::check::{CheckReport, placeholders};
 use job::prepare::Built;
 use program::Viewer;
 use studies::lift::{LiftCell, LiftLayout, LiftParameters, OutputMeaning};
@@ -64,7 +64,7 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
 /// What a check found. `guessed` says that the other side's rows are a guess, `serves` that this side is a
 /// server.
 pub(super) fn text_of(
-    checked: &Checked,
+    checked: &CheckReport,
     (agreed, built): (&StudyFile, &[Built]),
     file: &str,
     (serves, guessed): (bool, bool),
@@ -127,7 +127,7 @@ fn left_out(study: &Study) -> Option<String> {
 }
 
 /// Runs of the publisher with several advertisers.
-fn runs(checked: &Checked, agreed: &StudyFile) -> Vec<String> {
+fn runs(checked: &CheckReport, agreed: &StudyFile) -> Vec<String> {
     let runs = agreed.runs.len();
     if runs < 2 {
         return Vec::new();
@@ -143,7 +143,7 @@ fn runs(checked: &Checked, agreed: &StudyFile) -> Vec<String> {
 }
 
 /// Where noise comes from.
-fn noise(checked: &Checked, study: &Study) -> Option<String> {
+fn noise(checked: &CheckReport, study: &Study) -> Option<String> {
     checked.plan.total.values().next()?;
     Some(match study.noise() {
         NoiseFrom::Inside => {
@@ -160,7 +160,7 @@ fn noise(checked: &Checked, study: &Study) -> Option<String> {
 }
 
 /// What each viewer is shown, and how exactly: once for all who are shown the same.
-fn revealed(checked: &Checked, built: &[Built]) -> Vec<String> {
+fn revealed(checked: &CheckReport, built: &[Built]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for (viewer, labels) in &checked.revealed {
@@ -235,7 +235,7 @@ fn family(
 }
 
 /// What to do now.
-fn next(checked: &Checked, agreed: &StudyFile, file: &str, serves: bool) -> String {
+fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, serves: bool) -> String {
     if checked.refused {
         "This side's policy refuses the study, and its data were not read: see the error".to_owned()
     } else if checked.budget.as_ref().is_some_and(|budget| !budget.refusals.is_empty()) {

@@ -50,7 +50,7 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
         / made.generated.truth.overall.iter().map(|arm| arm.rows).sum::<u64>() as f64;
     let plan = plan(
         study,
-        &Assumed { rows: counts, outcome: Some(OutcomeGuess::told(mean)) },
+        &Assumed { rows: counts, both: None, outcome: Some(OutcomeGuess::told(mean)) },
         LINK,
         Speeds::default(),
     )?;

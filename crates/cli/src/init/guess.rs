@@ -84,6 +84,10 @@ const CONTROL: [&str; 20] = [
 const UNTREATED: [&str; 9] =
     ["no", "control", "without", "ohne", "kein", "keine", "kontrolle", "holdout", "placebo"];
 
+/// A label that fewer rows have points to people: it is not proposed, and stands in a study only where its
+/// owner said that label.
+pub const LABEL_ROWS: u64 = 10;
+
 /// The words of a name, in small letters.
 fn words(name: &str) -> impl Iterator<Item = String> {
     let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -165,10 +169,25 @@ pub fn control<'l>(labels: &[&'l str]) -> Option<&'l str> {
     found.next().filter(|_| found.next().is_none()).copied()
 }
 
+/// The labels of a column that few rows have.
+pub fn rare(column: &ColumnSurvey) -> impl Iterator<Item = &(String, u64)> {
+    column.values.iter().filter(|(_, rows)| *rows < LABEL_ROWS)
+}
+
+/// Whether nine of ten values of a column are of one row each, or nearly: of so many a list is one of rows.
+pub fn is_nearly_distinct(column: &ColumnSurvey) -> bool {
+    column.filled > 0 && column.distinct * 10 >= column.filled * 9
+}
+
+/// Whether a column is called as amounts are.
+pub fn is_named_money(column: &ColumnSurvey) -> bool {
+    named(&column.name, &MONEY)
+}
+
 /// Whether a column may be amounts of money: how sure.
 pub fn money(column: &ColumnSurvey) -> u32 {
     let Some(numbers) = &column.numbers else { return 0 };
-    let (named, decimals) = (named(&column.name, &MONEY), numbers.decimals > 0);
+    let (named, decimals) = (is_named_money(column), numbers.decimals > 0);
     2 * u32::from(named) + u32::from(decimals)
 }
 

@@ -5,7 +5,7 @@ mod offers;
 mod trial;
 
 use super::draft::{StudyDraft, comment, quoted, said};
-use super::guess::{left_beyond, round_up};
+use super::guess::{self, left_beyond, round_up};
 use super::making::{Beginning, Making};
 use super::period::{DayCounts, SaidMonths, WholeMonths};
 use super::{InitCommon, ProposedPrice};
@@ -162,7 +162,8 @@ pub fn run(args: &LiftInitArgs) -> Result<(), Error> {
         }
         false => {
             if side == TrialSide::Advertiser {
-                events::settle_unread(&making, &mut draft, args)?;
+                let study = typed(&draft, side, Some(both(own).wide()?))?;
+                events::settle_unread(&mut making, &mut draft, &study, args)?;
             }
             own
         }
@@ -171,6 +172,7 @@ pub fn run(args: &LiftInitArgs) -> Result<(), Error> {
     let period = both(exact);
     making.tell(period.shown());
     draft.set("time", period.section(making.completes));
+    making.limit(&typed(&draft, side, None)?)?;
     let draft = if making.completes { draft.finished() } else { draft };
     making.finish(&draft, beginning.other)
 }
@@ -287,6 +289,7 @@ fn note_thin_ends(making: &mut Making<'_>, days: &DayCounts) {
 /// The unit and the range of a column's times.
 fn period(ways: &[TimeSurvey]) -> WholeMonths {
     let counted = ways.iter().any(|way| way.kind == TimeKind::Seconds);
+    // Midnights of a clock that is not that of UTC are no midnights here any more.
     let days = ways.iter().all(|way| way.kind == TimeKind::Day || way.midnight);
     let unit = if days && !counted { Unit::Day } else { Unit::Second };
     let low = ways.iter().map(|way| way.low).min().unwrap_or_default();
@@ -304,6 +307,15 @@ fn categories(making: &mut Making<'_>, column: &str) -> Result<String, Error> {
             seen.distinct, seen.empty
         )));
     }
+    if let Some((value, rows)) = guess::rare(seen).next() {
+        return Err(Error::input(format!(
+            "column \"{column}\": {} rows are {}, and a value that fewer than {} rows have is not told to \
+             the other party: put small values together in the file",
+            page::numbers::count(*rows),
+            quoted(value),
+            guess::LABEL_ROWS
+        )));
+    }
     let values: Vec<&str> = seen.values.iter().map(|(value, _)| value.as_str()).collect();
     let text =
         format!("{{ column = {}, values = {} }}", quoted(column), super::draft::list(values.iter().copied()));
@@ -317,8 +329,8 @@ fn in_units(parts: u64, scale: u64) -> String {
     release::rational::shown(&release::rational::ratio(parts, scale))
 }
 
-/// The clamp for totals of people, in parts, rounded up: what but one of a hundred do not reach, and no
-/// single person decides.
+/// The clamp for totals of people, in parts, rounded up: what but one of a hundred do not reach, and of few
+/// people but four, or but one.
 fn clamp(totals: &mut [u64]) -> u64 {
     totals.sort_unstable();
     let Some(last) = totals.len().checked_sub(1) else { return 1 };

@@ -1,19 +1,25 @@
 //! What all kinds of `tacit init` do: look, ask, say what the study will tell, write.
 
+mod party_file;
+
 use super::InitCommon;
 use super::ask::Answering;
 use super::draft::{StudyDraft, comment, list, quoted, said};
 use super::guess::{self, IdentifierSort};
-use base::Error;
+use super::period::{DAY, NEAR};
+use base::{Error, PartyId};
 use data::DataLocation;
 use data::survey::{ColumnSurvey, TableSurvey, TimeKind, TimeSurvey, survey};
 use net::Identity;
+use privacy::dummies;
+use release::rational::{ratio, shown};
 use serde_json::json;
 use std::path::{Path, PathBuf, absolute};
 use store::StoreOptions;
-use study::format::{ColumnDates, ColumnName, DateForm, DecimalSign, InputFormat, separator_name};
+use study::format::{ColumnDates, ColumnName, DateForm, DecimalSign, InputFormat};
+use study::party::PartyPolicy;
 use study::reader::{nearest, printable};
-use study::{Identifier, Study};
+use study::{Identifier, Question, Study};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -49,6 +55,8 @@ pub struct Making<'a> {
     reasons: Vec<Reason>,
     tells: Vec<String>,
     offers: Vec<String>,
+    /// The most rho of one study, where one costs any.
+    cap: Option<String>,
 }
 
 /// Said of a name that nobody chose.
@@ -92,20 +100,19 @@ impl<'a> Making<'a> {
         let format = common.format.clone().gathered().map_err(Error::input)?;
         let survey = {
             let _working = Working::on(format!("looking at {}", data.display()));
-            survey(DataLocation { path: data, store: &STORE, format: &format })?
+            survey(DataLocation { path: data, store: &STORE, format: &format, stream: None })?
         };
         let key = out.join(format!("{party}.key"));
         let new_identity = !key.exists();
         let identity = if new_identity { Identity::generate()? } else { Identity::load(&key)? };
-        let completes = begun.is_some();
-        let (reasons, tells, offers) = (Vec::new(), Vec::new(), Vec::new());
+        let (reasons, tells, offers, cap) = (Vec::new(), Vec::new(), Vec::new(), None);
         let mut making = Self {
             common,
             how,
             survey,
             format,
             party,
-            completes,
+            completes: begun.is_some(),
             kind,
             data,
             out,
@@ -115,6 +122,7 @@ impl<'a> Making<'a> {
             reasons,
             tells,
             offers,
+            cap,
         };
         making.show();
         let by_file = if kind == "lift" || common.party.is_some() { "" } else { NAMED_BY_FILE };
@@ -128,7 +136,7 @@ impl<'a> Making<'a> {
                 making.party
             )));
         }
-        if completes {
+        if making.completes {
             draft.proposed().into_iter().for_each(|(setting, value)| {
                 making.because(&setting, value, "proposed by the other party");
             });
@@ -182,7 +190,7 @@ impl<'a> Making<'a> {
 
     /// Where the data lie, in the form that is known by now.
     pub fn location(&self) -> DataLocation<'_> {
-        DataLocation { path: self.data, store: &STORE, format: &self.format }
+        DataLocation { path: self.data, store: &STORE, format: &self.format, stream: None }
     }
 
     /// Whether the data are read as a whole to choose what depends on every row.
@@ -228,6 +236,29 @@ impl<'a> Making<'a> {
         self.survey.whole && self.survey.sampled == self.survey.read
     }
 
+    /// Takes the most rho of one study from this one, sizes of its match included. A proposal of the other
+    /// party is no reason to allow more than is usual.
+    ///
+    /// # Errors
+    /// When the study's made-up rows are out of range.
+    pub fn limit(&mut self, study: &Study) -> Result<(), Error> {
+        let released = match &study.kind {
+            Question::Lift(lift) => &lift.release.public,
+            Question::Program(program) => &program.public,
+            Question::Match(_) => &None,
+        };
+        let Some(mut most) = released.clone() else { return Ok(()) };
+        let sizes = (0..study.parties.len() as u8).map(|viewer| dummies::rho(study, PartyId(viewer)));
+        most += sizes.collect::<Result<Vec<_>, _>>()?.into_iter().max().unwrap_or_else(|| ratio(0, 1));
+        if self.completes {
+            most = most.min(PartyPolicy::default().max_rho);
+        }
+        // A decimal that is no smaller.
+        let parts = ratio(1_000_000, 1);
+        self.cap = Some(shown(&((most * &parts).ceil() / parts)));
+        Ok(())
+    }
+
     /// A column that was named, or the one of the candidates, or the answer to a question.
     ///
     /// # Errors
@@ -263,8 +294,7 @@ impl<'a> Making<'a> {
     /// When they are no times, or nobody says what they mean.
     pub fn times(&mut self, name: &str) -> Result<TimeSurvey, Error> {
         let ways = self.column(name)?.times.clone();
-        let form = |way: &TimeSurvey| way.form.as_ref().map_or_else(String::new, DateForm::to_string);
-        let way = match &ways[..] {
+        let mut way = match &ways[..] {
             [] => {
                 return Err(Error::input(format!(
                     "{}, column \"{name}\": not all cells are dates of one form (of a sample); correct them, \
@@ -273,20 +303,19 @@ impl<'a> Making<'a> {
                 )));
             }
             [only] => only.clone(),
-            several => {
-                let answers: Vec<String> = several
-                    .iter()
-                    .map(|way| {
-                        let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(86_400));
-                        format!("{}: {} to {}", form(way), day(way.low), day(way.high))
-                    })
-                    .collect();
-                let question =
-                    format!("How are dates of \"{name}\" written? All cells fit each of these forms.");
-                let flag = format!("--dates {name}=FORM");
-                several[self.how.choose(&flag, &question, &answers, None)?].clone()
-            }
+            several => several[self.form(name, several)?].clone(),
         };
+        if way.low < NEAR.start * DAY || way.high >= NEAR.end * DAY {
+            let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(DAY));
+            return Err(Error::input(format!(
+                "{}, column \"{name}\": times go from {} to {} (of a sample), and times of a study are of \
+                 the years 1700 to 2199: empty the cells of others, which often stand for \"never\" or \"not \
+                 known\", or correct them",
+                self.data.display(),
+                day(way.low),
+                day(way.high)
+            )));
+        }
         if let (Some(form), []) = (&way.form, self.format.dates_of(name)) {
             let why = "all dates of the sample are written so";
             self.because(&format!("dates of {name}"), form.to_string(), why);
@@ -299,7 +328,35 @@ impl<'a> Making<'a> {
             let read = |text: &str| study::format::WallZone::parse(text).map_err(str::to_owned);
             self.format.zone = Some(self.how.words("--zone ZONE", &question, Some("Z"), read)?);
         }
+        if let (TimeKind::Wall, Some(zone)) = (way.kind, &self.format.zone) {
+            let at = |wall: i64, beside: i64| zone.instant(wall).unwrap_or(wall + beside);
+            way.midnight &= at(way.low, DAY) == way.low && at(way.high, DAY) == way.high;
+            (way.low, way.high) = (at(way.low, -DAY), at(way.high, DAY));
+        }
         Ok(way)
+    }
+
+    /// Which of several ways to read a column's times is meant.
+    fn form(&self, name: &str, ways: &[TimeSurvey]) -> Result<usize, Error> {
+        let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(DAY));
+        let form = |way: &TimeSurvey| way.form.as_ref().map_or("as they are".to_owned(), DateForm::to_string);
+        let flag = format!("--dates {name}=FORM");
+        // One date, and zeros behind it that may say nothing.
+        if let [one, other] = ways
+            && [one.kind, other.kind] == [TimeKind::Day, TimeKind::Wall]
+            && one.low == other.low
+        {
+            let answers = [format!("{}: days", form(one)), format!("{}: times of a clock", form(other))];
+            let question = format!("All times of \"{name}\" are midnight. Are they days?");
+            return self.how.choose(&flag, &question, &answers, Some(0));
+        }
+        let answer = |way: &TimeSurvey| {
+            let zeros = if way.kind == TimeKind::Wall { ", times of a clock" } else { "" };
+            format!("{}: {} to {}{zeros}", form(way), day(way.low), day(way.high))
+        };
+        let answers: Vec<String> = ways.iter().map(answer).collect();
+        let question = format!("How are dates of \"{name}\" written? All cells fit each of these forms.");
+        self.how.choose(&flag, &question, &answers, None)
     }
 
     /// Says the decimal sign of a column of numbers where that is needed.
@@ -581,110 +638,13 @@ impl<'a> Making<'a> {
             lines.collect::<Vec<_>>().join("\n")
         ))
     }
-
-    /// The party file.
-    fn party_file(&self, draft: &StudyDraft) -> String {
-        let party = &self.party;
-        let beside = |path: &Path| quoted(&relative(&self.out, path));
-        let (address, why) = match (&self.common.listen, &self.common.peer, self.completes) {
-            (Some(at), ..) => {
-                (format!("listen   = {}", quoted(at)), "The other party's file has this address as `peer`.")
-            }
-            (None, Some(at), _) => (format!("peer     = {}", quoted(at)), "Where the other party waits."),
-            (None, None, false) => (
-                format!("listen   = {}", quoted(ADDRESS)),
-                "For two parties on one machine; to be reached from others: 0.0.0.0:7000.",
-            ),
-            (None, None, true) => (
-                format!("peer     = {}", quoted(ADDRESS)),
-                "For two parties on one machine; else the other's host: publisher.example.org:7000.",
-            ),
-        };
-        let lineage = self.common.lineage.clone().unwrap_or_else(|| match stem(self.data) {
-            stem if stem.is_empty() => party.clone(),
-            stem => stem,
-        });
-        let reasons =
-            self.reasons.iter().map(|r| comment(&format!("{} = {}: {}", r.setting, r.value, r.why)));
-        let head = comment(&format!(
-            "The settings of {party} alone, by `tacit init`: never shared, no part of the study's hash. \
-             Paths are relative to this file; every line is also a flag of `tacit run`. What the data \
-             showed, on {} rows:",
-            self.survey.sampled
-        ));
-        let spent = draft
-            .get("release.public")
-            .and_then(|text| text.lines().find_map(|line| line.strip_prefix("rho = ")));
-        // What the other party proposes is no reason to allow more.
-        let spent = spent.filter(|_| !self.completes);
-        let spent: f64 = spent.and_then(|text| text.parse().ok()).unwrap_or(0.1);
-        let bounds = said(
-            "No study may spend more on one viewer, sizes of its match included.",
-            &format!("max_rho  = {}", page::numbers::short((2.0 * spent).max(0.5), 3)),
-        ) + &said(
-            "What all studies of these data together may spend on one viewer. Nothing refills it.",
-            &format!("budget   = {}", page::numbers::short((10.0 * spent).max(1.0), 3)),
-        );
-        let bounds = if self.kind == "match" { String::new() } else { bounds };
-        format!(
-            "{head}{}\nstudy    = {}\nas       = {}\nidentity = {}\ndata     = {}\n{}ledger   = \
-             \"{party}.ledger\"   # what was spent of the privacy budget: keep it safe\nreport   = \
-             \"{party}-report/\"\n{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
-            reasons.collect::<String>(),
-            beside(&self.study),
-            quoted(party),
-            quoted(&format!("{party}.key")),
-            beside(self.data),
-            said(why, &address),
-            said(
-                "The stable name of these data over all their versions: the budget is kept under it.",
-                &format!("lineage  = {}", quoted(&lineage))
-            ),
-            self.format_section(),
-            self.kind,
-        )
-    }
-
-    fn format_section(&self) -> String {
-        let InputFormat { encoding, separator, decimal, dates, zone, sheet, columns } = &self.format;
-        let mut lines = Vec::new();
-        lines.extend(encoding.map(|encoding| format!("encoding = \"{}\"", encoding.name())));
-        lines.extend(separator.map(|separator| format!("separator = {}", separator_name(separator))));
-        lines.extend(
-            decimal
-                .map(|sign| format!("decimal = \"{}\"", if sign == DecimalSign::Comma { "," } else { "." })),
-        );
-        let forms = |of: &ColumnDates| {
-            list(of.forms.iter().map(ToString::to_string).collect::<Vec<_>>().iter().map(String::as_str))
-        };
-        let by_column: Vec<String> = dates
-            .iter()
-            .filter_map(|of| Some(format!("{} = {}", quoted(of.column.as_deref()?), forms(of))))
-            .collect();
-        match dates.iter().find(|of| of.column.is_none()) {
-            Some(all) if by_column.is_empty() => lines.push(format!("dates = {}", forms(all))),
-            _ if by_column.is_empty() => {}
-            _ => lines.push(format!("dates = {{ {} }}", by_column.join(", "))),
-        }
-        lines.extend(zone.as_ref().map(|zone| format!("zone = \"{zone}\"")));
-        lines.extend(sheet.as_ref().map(|sheet| format!("sheet = {}", quoted(sheet))));
-        if !columns.is_empty() {
-            let names =
-                columns.iter().map(|name| format!("{} = {}", quoted(&name.study), quoted(&name.file)));
-            lines.push(format!("columns = {{ {} }}", names.collect::<Vec<_>>().join(", ")));
-        }
-        if lines.is_empty() {
-            return String::new();
-        }
-        format!("{}[format]\n{}\n\n", comment("What the files do not say by themselves."), lines.join("\n"))
-    }
 }
 
 /// The study that the other party has begun.
 fn begun(path: &Path, beginning: &Beginning<'_>) -> Result<StudyDraft, Error> {
     let (draft, shown) = (StudyDraft::read(path)?, path.display());
     let kind = draft.root_value("kind").unwrap_or_default();
-    match draft.root_value("unfinished") {
+    match draft.root_value("unfinished").as_deref() {
         None => Err(Error::input(format!(
             "{shown}: the study is finished, there is nothing to complete; `tacit check {shown}` says what \
              it means"
@@ -752,37 +712,5 @@ fn vacant(path: &Path, instead: &str) -> Result<(), Error> {
     match path.exists() {
         false => Ok(()),
         true => Err(Error::input(format!("{} exists and is not overwritten; {instead}", path.display()))),
-    }
-}
-
-/// A path as it is from a folder, where that is short.
-fn relative(folder: &Path, path: &Path) -> String {
-    if path.to_str().is_some_and(store::is_url) {
-        return path.display().to_string();
-    }
-    let (Ok(folder), Ok(path)) = (absolute(folder), absolute(path)) else {
-        return path.display().to_string();
-    };
-    for (up, above) in folder.ancestors().take(3).enumerate() {
-        if let Ok(rest) = path.strip_prefix(above).map(Path::to_path_buf)
-            && above.parent().is_some()
-        {
-            return format!("{}{}", "../".repeat(up), rest.display());
-        }
-    }
-    path.display().to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_those_from_the_party_file() {
-        let of = |folder: &str, path: &str| relative(folder.as_ref(), path.as_ref());
-        assert_eq!(of("/a/lift", "/a/mails.csv"), "../mails.csv");
-        assert_eq!(of("/a/lift", "/a/lift/study.toml"), "study.toml");
-        assert_eq!(of("/a/b/c/d/e", "/x/mails.csv"), "/x/mails.csv");
-        assert_eq!(of("/a", "s3://b/c.csv"), "s3://b/c.csv");
     }
 }

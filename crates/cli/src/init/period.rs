@@ -4,11 +4,14 @@ use super::draft::said;
 use base::Error;
 use page::numbers::count;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use study::LiftStudy;
-use study::time::{Clock, Unit, date_of_days};
+use study::time::{Clock, DATES, Unit, date_of_days};
 
 /// Seconds of a day.
-const DAY: i64 = 86_400;
+pub const DAY: i64 = 86_400;
+/// Days since 1970 that times of a study are of: the years 1700 to 2199.
+pub const NEAR: Range<i64> = -98_615..84_006;
 /// The largest span.
 const LONGEST: i64 = 4_294_967_294;
 
@@ -30,6 +33,12 @@ fn month(day: i64) -> i64 {
     day - (of_month - 1)
 }
 
+/// The first day after the month that has a day.
+fn after_month(day: i64) -> i64 {
+    let next = month(day) + 31;
+    if DATES.contains(&next) { month(next) } else { next }
+}
+
 /// Months that somebody says, so that no row of the data does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaidMonths {
@@ -43,13 +52,13 @@ impl SaidMonths {
     /// # Errors
     /// How it is written.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let day = |month: &str| base::days_of_date(&format!("{month}-01"));
+        let day = |month: &str| base::days_of_date(&format!("{month}-01")).filter(|day| NEAR.contains(day));
         let ends = text.split_once("..").and_then(|(from, until)| Some([day(from)?, day(until)?]));
         match ends {
             Some([from, until]) if from <= until => {
-                Ok(Self { from: from * DAY, until: month(until + 31) * DAY })
+                Ok(Self { from: from * DAY, until: after_month(until) * DAY })
             }
-            _ => Err("write the first month and the last: 2026-01..2026-12".to_owned()),
+            _ => Err("write the first month and the last: 2026-01..2026-12, of 1700 to 2199".to_owned()),
         }
     }
 }
@@ -111,7 +120,7 @@ impl WholeMonths {
     /// The months of times from `low` to `high`, in seconds.
     pub fn of(unit: Unit, low: i64, high: i64, counted: bool) -> Self {
         let (first, last) = (low.div_euclid(DAY), high.div_euclid(DAY));
-        Self { unit, from: month(first) * DAY, until: month(month(last) + 31) * DAY, counted }
+        Self { unit, from: month(first) * DAY, until: after_month(last) * DAY, counted }
     }
 
     /// The same in another unit; seconds since 1970 stay seconds.
@@ -195,9 +204,10 @@ impl WholeMonths {
         match self.counted {
             true => "that times count seconds since 1970".to_owned(),
             false => format!(
-                "times from {} to {}, whole months",
+                "times from {} to {}, whole months, in {}s",
                 date_of_days(self.from / DAY),
-                date_of_days(self.until / DAY - 1)
+                date_of_days(self.until / DAY - 1),
+                self.unit.name()
             ),
         }
     }
@@ -277,12 +287,19 @@ mod tests {
             told(20_000 * DAY, Unit::Second).unwrap_err().to_string().contains("is 136 years of seconds")
         );
         let period = days.period(&sample).unwrap();
-        assert_eq!(period.shown(), "times from 1926-02-01 to 2026-04-30, whole months");
+        assert_eq!(period.shown(), "times from 1926-02-01 to 2026-04-30, whole months, in days");
         let said = |text: &str| period.said(SaidMonths::parse(text).unwrap()).map(|told| told.shown());
-        assert_eq!(said("1926-01..2026-12").unwrap(), "times from 1926-01-01 to 2026-12-31, whole months");
+        assert_eq!(
+            said("1926-01..2026-12").unwrap(),
+            "times from 1926-01-01 to 2026-12-31, whole months, in days"
+        );
         assert!(
             said("2026-01..2026-12").unwrap_err().to_string().contains("go from 1926-02-01 to 2026-04-30")
         );
+        assert_eq!([NEAR.start, NEAR.end].map(date_of_days), ["1700-01-01", "2200-01-01"]);
+        assert!(SaidMonths::parse("2026-01..9999-12").is_err());
+        let far = WholeMonths::of(Unit::Day, DATES.start() * DAY, DATES.end() * DAY, false);
+        assert_eq!(far.shown(), "times from 0000-01-01 to 9999-12-31, whole months, in days");
         assert!(SaidMonths::parse("2026-03..2026-02").is_err() && SaidMonths::parse("2026").is_err());
     }
 
@@ -291,9 +308,9 @@ mod tests {
         let day = |date: &str| base::days_of_date(date).unwrap() * DAY;
         let mails = WholeMonths::of(Unit::Day, day("2026-02-03"), day("2026-02-17"), false);
         let sales = WholeMonths::of(Unit::Second, day("2026-01-31") + 5, day("2026-12-24") + 7, false);
-        assert_eq!(mails.shown(), "times from 2026-02-01 to 2026-02-28, whole months");
+        assert_eq!(mails.shown(), "times from 2026-02-01 to 2026-02-28, whole months, in days");
         let both = mails.with(sales);
-        assert_eq!(both.shown(), "times from 2026-01-01 to 2026-12-31, whole months");
+        assert_eq!(both.shown(), "times from 2026-01-01 to 2026-12-31, whole months, in days");
         let text = both.section(true);
         for line in ["origin = 2026-01-01\n", "unit   = \"day\"\n", "span   = 510\n"] {
             assert!(text.contains(line), "{text}");

@@ -3,13 +3,16 @@
 mod text;
 
 use super::draft::{StudyDraft, comment, said};
+use super::guess::{LABEL_ROWS, identifies, is_nearly_distinct};
 use super::making::{Beginning, Making};
 use super::matching::compute;
 use super::units::unit;
 use super::{EqualInitArgs, ProposedPrice};
 use base::Error;
 use clap::Args;
+use data::survey::ColumnSurvey;
 use study::Study;
+use study::reader::printable;
 use text::{AskedProgram, CellUse, column};
 
 /// Makes study, party file and key of a program that asks for counts and means: one party begins it with its
@@ -24,8 +27,8 @@ pub struct ProgramInitArgs {
     /// What a match takes as well.
     #[command(flatten)]
     pub own: EqualInitArgs,
-    /// Columns that may be asked about; the study names no others
-    #[arg(long = "columns", value_name = "COLUMN,..", value_delimiter = ',')]
+    /// Columns that may be asked about; the study names no others. Repeated for a name with a comma in it
+    #[arg(long = "columns", value_name = "COLUMN,..")]
     pub asked: Vec<String>,
     /// Rows are counted by this column of either party: one with labels, or yes and no; none: all together
     #[arg(long, value_name = "COLUMN")]
@@ -73,6 +76,7 @@ pub fn run(args: &ProgramInitArgs) -> Result<(), Error> {
     if making.completes {
         program.keep_used();
     }
+    making.limit(&typed(&draft, &program)?)?;
     program.write(&mut draft);
     let draft = if making.completes { draft.finished() } else { draft };
     making.finish(&draft, beginning.other)
@@ -93,21 +97,31 @@ fn typed(draft: &StudyDraft, program: &AskedProgram) -> Result<Study, Error> {
 fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramInitArgs) -> Result<(), Error> {
     let identifiers: Vec<String> =
         program.identifiers.iter().map(|name| making.format.in_file(name).to_owned()).collect();
-    let usable = |seen: &data::survey::ColumnSurvey| {
+    let mut all = Vec::new();
+    let mut reasons = Vec::new();
+    for seen in &making.survey.columns {
         let own = making.common.ids.contains(&seen.name) || identifiers.contains(&seen.name);
-        !own && super::guess::identifies(seen, making.survey.sampled).is_none_or(|score| score < 60)
-            && column(seen, None).is_some()
-    };
-    let all: Vec<&str> =
-        making.survey.columns.iter().filter(|seen| usable(seen)).map(|seen| seen.name.as_str()).collect();
-    let names: Vec<String> = match args.asked.is_empty() {
-        false => args.asked.clone(),
-        true => {
-            let read = |text: &str| Ok(text.split(',').map(|name| name.trim().to_owned()).collect());
+        match proposed(seen, own, making.survey.sampled) {
+            Ok(()) => all.push(seen.name.clone()),
+            Err(why) => reasons.push(format!("\"{}\" {why}", printable(&seen.name))),
+        }
+    }
+    let names: Vec<String> = match (&args.asked[..], &all[..]) {
+        ([], []) => {
+            return Err(Error::input(format!(
+                "{}: no column is proposed: {}. Say columns by --columns",
+                args.own.data.display(),
+                reasons.join("; ")
+            )));
+        }
+        ([], _) => {
+            reasons.iter().for_each(|why| eprintln!("note: not proposed: {why}"));
+            let read = |text: &str| Ok(split(making, text));
             let question =
                 "Which columns may be asked about, with commas between them? The study names no others.";
             making.how.words("--columns COLUMN,..", question, Some(&all.join(",")), read)?
         }
+        (said, _) => said.iter().flat_map(|text| split(making, text)).collect(),
     };
     for said in &args.units {
         let column = said.split_once('=').map(|(column, _)| column.trim());
@@ -118,29 +132,69 @@ fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramIn
             )));
         }
     }
+    let mut numbers = false;
     for name in &names {
         let seen = making.column(name)?;
         let flag = format!("--unit {name}=UNIT");
         let said = args.units.iter().filter_map(|said| said.split_once('='));
         let said = said.filter(|(column, _)| column.trim() == name).map(|(_, unit)| unit).next_back();
-        let unit = match column(seen, None) {
-            Some(CellUse { bounds: Some(_), .. }) => unit(making.how, seen, said, &flag)?.name,
-            _ => None,
+        let refused = |why: String| {
+            Error::input(format!(
+                "column \"{name}\" {why}. Leave it out, put rare labels together in the file, or add the \
+                 column to the study by an editor (docs/program.md)"
+            ))
         };
-        let Some(CellUse { line, bounds, why }) = column(seen, unit.as_deref()) else {
-            return Err(Error::input(format!(
-                "column \"{name}\" has neither at most 20 labels, nor yes and no, nor numbers (of a \
-                 sample): counts and means are of such columns"
-            )));
+        let unit = match column(seen, None).map_err(refused)?.bounds {
+            Some(_) => unit(making.how, seen, said, &flag)?.name,
+            None => None,
         };
+        let CellUse { line, bounds, why } = column(seen, unit.as_deref()).map_err(refused)?;
         making.decimals(name)?;
         let called = program.add(&making.party, name, &line, bounds.as_ref());
         making.because(&called, &line, why);
         let between =
             bounds.map_or(String::new(), |[low, high]| format!(", mostly between {low} and {high}"));
         making.tell(format!("the column {name}: {line}{between}"));
+        numbers |= !between.is_empty();
+    }
+    if numbers {
+        let what = "types of numbers say of all of them: decimals, whether one is below zero, and whether \
+                    the largest takes 8, 16, 32 or 40 bits; missing, that a cell is empty";
+        making.tell(what.to_owned());
     }
     Ok(())
+}
+
+/// Whether a column is proposed; else why not, to stand behind its name.
+fn proposed(seen: &ColumnSurvey, own: bool, rows: u64) -> Result<(), String> {
+    if own || identifies(seen, rows).is_some_and(|score| score >= 60) {
+        return Err("says who a row is of".to_owned());
+    }
+    let used = column(seen, None)?;
+    let whole = seen.numbers.as_ref().is_some_and(|numbers| numbers.decimals == 0);
+    match used.bounds.is_some() {
+        true if whole && is_nearly_distinct(seen) => {
+            Err("has another whole number in nearly every row, as what numbers rows does".to_owned())
+        }
+        true if seen.filled < LABEL_ROWS => {
+            Err(format!("has numbers in fewer than {LABEL_ROWS} rows, and bounds would tell of these"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Names of columns with commas between them, some of which may be in a name.
+fn split(making: &Making<'_>, text: &str) -> Vec<String> {
+    let known = |name: &str| making.survey.columns.iter().any(|column| column.name == name);
+    let parts: Vec<&str> = text.split(',').collect();
+    let (mut names, mut at) = (Vec::new(), 0);
+    while at < parts.len() {
+        let joined = |end: usize| parts[at..end].join(",").trim().to_owned();
+        let end = (at + 1..=parts.len()).rev().find(|end| known(&joined(*end))).unwrap_or(at + 1);
+        names.push(joined(end));
+        at = end;
+    }
+    names
 }
 
 /// What is asked, as far as it is said or both parties' columns are there.

@@ -1,6 +1,6 @@
 //! The JSON that other programs rely on: fields are added, never renamed.
 
-use crate::support::{Pair, read, tacit};
+use crate::support::{NAMES, Pair, read, tacit};
 use serde_json::Value;
 use std::path::Path;
 
@@ -161,6 +161,35 @@ fn every_measurement_is_correct_and_keeps_its_contract() {
         "{}",
         done.stdout
     );
+}
+
+/// What a run has told of its sizes gives its bytes, by the plan's own reckoning.
+#[test]
+fn a_plan_of_the_sizes_of_a_run_states_its_bytes() {
+    let pair = Pair::csv(300);
+    let [publisher, advertiser] = pair.both([&[], &[]]);
+    let report = publisher.fine().json();
+    advertiser.fine();
+    let told = &report["disclosed"];
+    let [first, second, union] =
+        [&told["rows"][0], &told["rows"][1], &told["union"]].map(|n| n.as_u64().unwrap());
+    let both = first + second - union;
+    assert!(both > 0 && both < first, "{told}");
+    let (rows, both) = (format!("{first},{second}"), both.to_string());
+    let study = pair.path("study.toml").display().to_string();
+    let plan = |more: &[&str]| tacit(["plan", &study, "--rows", &rows, "--json"].iter().chain(more));
+    let of_match = |stages: &Value| {
+        stages.as_array().unwrap().iter().find(|stage| stage["name"] == "match").unwrap()["bytes_sent"]
+            .clone()
+    };
+    let planned = plan(&["--both", &both]).fine().json();
+    let [sent, dearest] = [&planned, &plan(&[]).fine().json()]
+        .map(|plan| NAMES.map(|name| of_match(&plan["stages"])[name].as_u64().unwrap()));
+    assert_eq!(serde_json::json!(sent), of_match(&report["stages"]));
+    assert_eq!(planned["assumptions"]["union"], format!("{union}: {both} in both"));
+    assert!(dearest[0] > sent[0], "nobody in both is dearer");
+    plan(&["--both", "1M"])
+        .failed(2, &["1000000 rows in both", "no more are in both than the smaller one has"]);
 }
 
 #[test]

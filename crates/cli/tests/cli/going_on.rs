@@ -1,8 +1,8 @@
 //! A run that keeps what it has done in `state` goes on after its coordinators are killed: nothing that both
 //! hold is done again, and the result is the one of an undisturbed run.
 //!
-//! `TACIT_KILLS` is how many runs are broken off at random records of their logs; without it one is, at known
-//! ones. `TACIT_KILLS_SEED` begins with another one.
+//! `TACIT_KILLS` is how many runs are broken off at random records of their logs, by each protocol; without
+//! it two of joins are, and of the others one at known records. `TACIT_KILLS_SEED` begins with another one.
 
 use crate::support::parties::{PartyFile, make_key};
 use crate::support::{NAMES as LIFT, Pair, Running, command, tacit};
@@ -26,6 +26,12 @@ const ROWS: u32 = 140_000;
 const SHARED: u32 = 10_000;
 /// Records of the log of an undisturbed run at least: who leads, rows, match, two a unit, seal, release.
 const RECORDS: u64 = 9;
+/// The same of joins to shares, whose rows are one unit.
+const JOINED_ROWS: u32 = 3_000;
+const JOINED_SHARED: u32 = 1_000;
+const JOINED_RECORDS: u64 = 7;
+/// Protocols that give shares of programs' columns.
+const JOINS: [&str; 2] = ["ps3i", "circuit-psi"];
 
 struct World {
     folder: tempfile::TempDir,
@@ -34,17 +40,25 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::of("pid", [ROWS, SHARED])
+    }
+
+    fn joined(protocol: &str) -> Self {
+        Self::of(protocol, [JOINED_ROWS, JOINED_SHARED])
+    }
+
+    fn of(protocol: &str, [rows, shared]: [u32; 2]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = NAMES.map(|name| make_key(folder.path(), name));
         let study = include_str!("aligned_pair.toml").replace("CLINIC", &keys[0]).replace("WORKS", &keys[1]);
-        let study = study.replace("\"aligned\"", "\"pid\"").replace("rows aligned\n", "");
+        let study = study.replace("\"aligned\"", &format!("\"{protocol}\"")).replace("rows aligned\n", "");
         std::fs::write(folder.path().join("study.toml"), study).unwrap();
         let (mut clinic, mut works, mut truth) = ("person,ill\n".to_owned(), "person,days\n".to_owned(), 0);
-        for i in 0..ROWS {
+        for i in 0..rows {
             let (ill, days) = (i * 17 % 10 < 3, i * 31 % 977);
-            truth += u64::from(days * u32::from(ill && i < SHARED));
+            truth += u64::from(days * u32::from(ill && i < shared));
             writeln!(clinic, "p{i},{}", u8::from(ill)).unwrap();
-            writeln!(works, "{}{i},{days}", if i < SHARED { "p" } else { "q" }).unwrap();
+            writeln!(works, "{}{i},{days}", if i < shared { "p" } else { "q" }).unwrap();
         }
         std::fs::write(folder.path().join("clinic.csv"), clinic).unwrap();
         std::fs::write(folder.path().join("works.csv"), works).unwrap();
@@ -108,6 +122,37 @@ impl World {
         self.runs(party).into_iter().map(log).sum()
     }
 
+    /// How far a party's run has come; nothing where it keeps none, or is just removing it.
+    fn stage(&self, party: usize) -> Value {
+        let file = self.path(&format!("{}.toml", NAMES[party]));
+        let shown = tacit(["state".as_ref(), "show".as_ref(), file.as_os_str(), "--json".as_ref()]);
+        if shown.code == 0 { shown.json()["runs"][0]["stage"].clone() } else { Value::Null }
+    }
+
+    /// Joined rows as a party holds them in its state, an object each.
+    fn shares(&self, party: usize) -> Vec<PathBuf> {
+        let run = std::fs::read_dir(&self.runs(party)[0]).unwrap().flatten();
+        let joined = run.filter(|entry| entry.file_name().to_string_lossy().starts_with("joined-"));
+        joined
+            .flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten())
+            .map(|e| e.path())
+            .collect()
+    }
+
+    /// Two parties who were both killed when they had matched. One that was sooner done than killed is left.
+    fn matched(protocol: &str) -> Self {
+        for _ in 0..20 {
+            let world = Self::joined(protocol);
+            let all = [world.start(0), world.start(1)];
+            let come = (0..2).all(|party| world.comes_to(party, 3, protocol));
+            all.into_iter().for_each(|mut side| side.kill());
+            if come && (0..2).all(|party| world.stage(party)["matched"] == true) {
+                return world;
+            }
+        }
+        panic!("{protocol}: runs are over before they are killed");
+    }
+
     /// Waits until a party's log has come to so many records; false where its run is over before.
     fn comes_to(&self, party: usize, records: u64, what: &str) -> bool {
         let until = Instant::now() + Duration::from_secs(240);
@@ -124,17 +169,38 @@ impl World {
     }
 
     /// Runs both, kills a party whenever its log has come to so many records, and starts it again. Gives both
-    /// reports.
+    /// reports, which are of what both held as one was killed.
     fn run(&self, kills: &[(usize, u64)], what: &str) -> [Value; 2] {
         let mut all = [self.start(0), self.start(1)];
-        for (victim, at) in kills {
+        let (mut matched, mut computed) = (false, false);
+        for (number, (victim, at)) in kills.iter().enumerate() {
             if self.comes_to(*victim, *at, what) {
                 all[*victim].kill();
+                let stages = [0, 1].map(|party| self.stage(party));
+                matched |= stages.iter().all(|stage| stage["matched"] == true);
+                // Later on, results of a party may be of an attempt that the other one has left.
+                let first = |stage: &Value| stage["units_held"] == 1 && stage["attempts"] == 1;
+                computed |= number == 0 && stages.iter().all(first);
                 all[*victim] = self.start(*victim);
             }
         }
-        all.map(|side| self.check(side, what))
+        let reports = all.map(|side| self.check(side, what));
+        for report in &reports {
+            let anew = report["stored"] == false && (matched && report["disclosed"]["resumed"] != true);
+            assert!(!anew, "{what}: what both had matched is matched again: {report:#}");
+            let anew = report["stored"] == false && computed && report["workers"]["computed_before"] == 0;
+            assert!(!anew, "{what}: what both held is computed again: {report:#}");
+        }
+        reports
     }
+}
+
+/// The report of a run that took a match up: nothing is said for it.
+fn took_up(report: &Value) {
+    assert_eq!(report["disclosed"]["resumed"], true, "{report:#}");
+    let stages = report["stages"].as_array().unwrap();
+    let matched = stages.iter().find(|stage| stage["name"] == "match").unwrap();
+    assert_eq!(matched["bytes_sent"], serde_json::json!([0, 0]), "{matched:#}");
 }
 
 /// A run is shown while it is kept, goes on after three kills without another match, and is gone at the end.
@@ -155,10 +221,7 @@ fn a_killed_coordinator_goes_on() {
     let before = world.records(1);
     let reports = world.run(&[(1, before + 3)], "three kills");
     for report in &reports {
-        assert_eq!(report["disclosed"]["resumed"], true, "{report:#}");
-        let stages = report["stages"].as_array().unwrap();
-        let matched = stages.iter().find(|stage| stage["name"] == "match").unwrap();
-        assert_eq!(matched["bytes_sent"], serde_json::json!([0, 0]), "{matched:#}");
+        took_up(report);
         assert_eq!(report["workers"]["units"], 2);
         // Both were killed as the units were begun, and one of them again.
         let failed = report["workers"]["failed"].as_array().unwrap().len() as u64;
@@ -168,6 +231,32 @@ fn a_killed_coordinator_goes_on() {
     assert!((0..2).all(|party| world.runs(party).is_empty()), "a run that has ended leaves something");
     let shown = tacit(["state".as_ref(), "show".as_ref(), party(NAMES[0]).as_os_str()]).fine();
     assert!(shown.stdout.contains("no run is kept"), "{}", shown.stdout);
+}
+
+/// Joins to shares go on from theirs, of which both have written down their halves; a file that was written
+/// again with the same rows is the same.
+#[test]
+fn joins_go_on_from_their_shares() {
+    for protocol in JOINS {
+        let world = World::matched(protocol);
+        assert!((0..2).all(|party| world.shares(party).len() >= 2), "{protocol}");
+        let rows = std::fs::read(world.path("works.csv")).unwrap();
+        std::fs::write(world.path("works.csv"), rows).unwrap();
+        let again = [world.start(0), world.start(1)];
+        again.into_iter().for_each(|side| took_up(&world.check(side, protocol)));
+        assert!((0..2).all(|party| world.runs(party).is_empty()), "{protocol}: shares are left");
+    }
+}
+
+/// A side that has lost what it wrote down has both match again.
+#[test]
+fn a_join_that_one_side_lost_is_matched_again() {
+    let world = World::matched(JOINS[0]);
+    std::fs::remove_file(&world.shares(1)[0]).unwrap();
+    for side in [world.start(0), world.start(1)] {
+        let report = world.check(side, "one side lost its shares");
+        assert_eq!(report["disclosed"]["resumed"], false, "{report:#}");
+    }
 }
 
 /// What one side alone keeps takes nothing from the run, and that side does not wait for one that is gone.
@@ -206,7 +295,12 @@ fn other_input_begins_anew() {
     let checked = tacit(["check".as_ref(), party(NAMES[0]).as_os_str()]).fine();
     assert!(!checked.stderr.contains("input was changed"), "{}", checked.stderr);
     let text = std::fs::read_to_string(world.path("clinic.csv")).unwrap();
-    std::fs::write(world.path("clinic.csv"), text.replace("p0,", "p00,")).unwrap();
+    std::fs::write(world.path("clinic.csv"), &text).unwrap();
+    let checked = tacit(["check".as_ref(), party(NAMES[0]).as_os_str()]).fine();
+    let all = checked.stdout + &checked.stderr;
+    assert!(all.contains("holds the same: it goes on"), "{all}");
+    // As long, and other rows.
+    std::fs::write(world.path("clinic.csv"), text.replace("p0,", "o0,")).unwrap();
     let checked = tacit(["check".as_ref(), party(NAMES[0]).as_os_str()]).fine();
     let all = checked.stdout + &checked.stderr;
     assert!(all.contains("the input was changed since"), "{all}");
@@ -268,9 +362,21 @@ fn a_stopped_coordinator_goes_on() {
 /// match; all ledgers pay for one number, and all see that one.
 #[test]
 fn a_release_goes_on_without_a_match() {
-    let (first, kills) = (number("TACIT_KILLS_SEED").unwrap_or_default(), number("TACIT_KILLS").unwrap_or(3));
+    release_goes_on("pid", 3);
+}
+
+/// The same of joins, one of which tells the publisher alone which rows match.
+#[test]
+fn a_release_of_joins_goes_on_without_a_match() {
+    ["ps3i", "circuit-psi", "collecting"].into_iter().for_each(|protocol| release_goes_on(protocol, 1));
+}
+
+fn release_goes_on(protocol: &str, few: u64) {
+    let first = number("TACIT_KILLS_SEED").unwrap_or_default();
+    let kills = number("TACIT_KILLS").unwrap_or(few);
     let with_state = || {
         let pair = Pair::csv(1200);
+        pair.edit("study.toml", "protocol = \"pid\"", &format!("protocol = \"{protocol}\""));
         for name in LIFT {
             let line = format!("as = \"{name}\"");
             pair.edit(
@@ -292,7 +398,8 @@ fn a_release_goes_on_without_a_match() {
         let pair = with_state();
         let mut rng = Seed::from_bytes([7; 32]).fork(&format!("release {seed}")).into_rng();
         let (victim, after) = (rng.below(2) as usize, whole.mul_f64(rng.below(1000) as f64 / 1000.0));
-        let what = format!("seed {seed}: {} was killed {after:?} after its release began", LIFT[victim]);
+        let of = format!("{protocol}, seed {seed}");
+        let what = format!("{of}: {} was killed {after:?} after its release began", LIFT[victim]);
         let mut all = [start(&pair, 0), start(&pair, 1)];
         all[victim].hear("\"release\"");
         std::thread::sleep(after);
@@ -312,7 +419,10 @@ fn a_release_goes_on_without_a_match() {
                     break;
                 }
                 let before = std::mem::replace(&mut all[other], start(&pair, other));
-                assert_eq!(before.end().code, 0, "{what}");
+                let before = before.end();
+                // It had all, and has to say that the victim did not part from it.
+                let parted = before.code == 0 || before.stderr.contains("before the peer was done");
+                assert!(parted, "{what}: {}", before.stderr);
             }
             assert!(Instant::now() < until, "{what}: no end");
             std::thread::sleep(Duration::from_millis(10));
@@ -333,21 +443,34 @@ fn a_release_goes_on_without_a_match() {
 /// The same at random records, of either coordinator, again and again; by `make soak`.
 #[test]
 fn coordinators_are_killed_anywhere() {
-    let Some(kills) = number("TACIT_KILLS") else { return };
+    killed_anywhere("pid", 0);
+}
+
+/// Coordinators of joins.
+#[test]
+fn coordinators_of_joins_are_killed_anywhere() {
+    JOINS.into_iter().for_each(|protocol| killed_anywhere(protocol, 2));
+}
+
+fn killed_anywhere(protocol: &str, few: u64) {
     let first = number("TACIT_KILLS_SEED").unwrap_or_default();
-    for seed in first..first + kills {
-        let world = World::new();
+    for seed in first..first + number("TACIT_KILLS").unwrap_or(few) {
+        let joins = JOINS.contains(&protocol);
+        let (world, records) = match joins {
+            true => (World::joined(protocol), JOINED_RECORDS),
+            false => (World::new(), RECORDS),
+        };
         let mut rng = Seed::from_bytes([9; 32]).fork(&format!("coordinator {seed}")).into_rng();
         let mut at = [0; 2];
         let mut kills = Vec::new();
         for _ in 0..1 + rng.below(3) {
             let victim = rng.below(2) as usize;
-            at[victim] += 1 + rng.below(RECORDS - 1);
-            if at[victim] <= RECORDS {
+            at[victim] += 1 + rng.below(records - 1);
+            if at[victim] <= records {
                 kills.push((victim, at[victim]));
             }
         }
-        let what = format!("seed {seed}: {kills:?}");
+        let what = format!("{protocol}, seed {seed}: {kills:?}");
         world.run(&kills, &what);
         assert!((0..2).all(|party| world.runs(party).is_empty()), "{what}: something is left");
     }

@@ -146,7 +146,16 @@ fn two_files_become_two_reports_in_five_commands() {
     ] {
         assert!(own.contains(part), "{part} is not in {own}");
     }
-    assert!(read(&trial.path("lift/publisher.toml")).contains("dates = { \"Versand\" = [\"%d.%m.%Y\"] }"));
+    let publisher = read(&trial.path("lift/publisher.toml"));
+    assert!(publisher.contains("dates = { \"Versand\" = [\"%d.%m.%Y\"] }"), "{publisher}");
+    // Each allows what the study costs, its sizes included: not what a study costs that comes back dearer.
+    assert!(publisher.contains("max_rho  = 0.11\n") && own.contains("max_rho  = 0.11\n"), "{own}");
+    let path = trial.path("lift/study.toml");
+    std::fs::write(&path, study.replace("rho = 0.1\n", "rho = 0.12\n")).unwrap();
+    trial
+        .tacit("check lift/publisher.toml")
+        .failed(5, &["the study spends rho 0.12 on what everybody sees", "policy.max_rho is 0.11"]);
+    std::fs::write(&path, &study).unwrap();
     let hashes = ["publisher", "advertiser"].map(|party| {
         trial.tacit(&format!("check lift/{party}.toml --json")).fine().json()["study"]["hash"].clone()
     });
@@ -220,6 +229,150 @@ fn what_a_file_does_not_say_is_asked() {
     assert!(!folder.path().join("lift-2").exists());
     asked(folder.path(), &format!("{line}-2 --stdin"), "")
         .failed(2, &["standard input ended", "--control LABEL"]);
+}
+
+/// A file with a header and rows.
+fn table(folder: &Path, name: &str, header: &str, row: impl Fn(u64) -> String, rows: u64) {
+    let rows: String = (0..rows).map(|i| row(i) + "\n").collect();
+    std::fs::write(folder.join(name), format!("{header}\n{rows}")).unwrap();
+}
+
+/// The study goes to the other party, and a name in it would.
+#[test]
+fn labels_of_few_rows_are_not_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let person = |i: u64| format!("P{i},Person {i},{},{}.5", ["low", "high"][(i % 2) as usize], 60 + i);
+    table(folder.path(), "few.csv", "patient_id,name,dose,\"weight, kg\"", person, 15);
+    let run = |line: &str, more: &[&str]| with(folder.path(), line, more);
+    let done = run("init program --data few.csv --yes", &[]).fine();
+    let why = "note: not proposed: \"name\" has 15 labels, 15 of which fewer than 10 rows have";
+    assert!(done.stderr.contains(why), "{}", done.stderr);
+    let study = read(&folder.path().join("program/study.toml"));
+    assert!(study.contains("column weight--kg u16 few scale 100\n"), "{study}");
+    assert!(!study.contains("Person") && !study.contains("high"), "{study}");
+    let line = "init program --data few.csv --out other --columns";
+    run(line, &["weight, kg,name", "--unit", "weight, kg=kg"])
+        .failed(2, &["column \"name\" has 15 labels", "Leave it out"]);
+    // What nobody can be asked about is said, column by column.
+    let person = |i: u64| format!("P{i},Person {i},{}", 1000 + 7 * i);
+    table(folder.path(), "none.csv", "patient_id,name,account", person, 40);
+    run("init program --data none.csv --out none --yes", &[]).failed(
+        2,
+        &[
+            "none.csv: no column is proposed",
+            "\"name\" has neither at most 20",
+            "\"account\" has another whole",
+        ],
+    );
+    // Arms as well.
+    let person = |i: u64| format!("p{i}@e.org,{},2026-02-03", if i < 4 { "holdout" } else { "mail" });
+    table(folder.path(), "arms.csv", "email,group,sent", person, 2400);
+    run("init lift --publisher arms.csv", &[]).failed(
+        2,
+        &[
+            "4 rows of \"group\" are \"holdout\": a label that fewer than 10 rows have",
+            "--control \"holdout\"",
+        ],
+    );
+    let arms = ["mail", "holdout"];
+    let person = |i: u64| {
+        let arm = if i < 4 { "Person X" } else { arms[(i % 2) as usize] };
+        format!("p{i}@e.org,{arm},2026-02-03")
+    };
+    table(folder.path(), "arms.csv", "email,group,sent", person, 2400);
+    run("init lift --publisher arms.csv --test mail", &[])
+        .failed(2, &["4 rows with \"Person X\", which would be told to the other party, though few rows"]);
+}
+
+#[test]
+fn dates_that_stand_for_never_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for never in ["9999-12-31", "0001-01-01"] {
+        let sent = |i: u64| if i == 7 { never } else { "2026-02-03" };
+        let person = |i: u64| format!("p{i}@e.org,{},{}", ["mail", "control"][(i % 2) as usize], sent(i));
+        table(folder.path(), "a.csv", "email,group,sent", person, 2400);
+        in_folder(folder.path(), "init lift --publisher a.csv")
+            .failed(2, &["a.csv, column \"sent\": times go from", never, "empty the cells of others"]);
+    }
+    assert!(!folder.path().join("lift").exists());
+}
+
+/// Days that a program wrote with a time are days, whatever the zone.
+#[test]
+fn midnights_are_days() {
+    let folder = tempfile::tempdir().unwrap();
+    let person = |i: u64| {
+        format!("p{i}@e.org,{},2026-02-{:02} 00:00:00", ["mail", "control"][(i % 2) as usize], 1 + i % 9)
+    };
+    table(folder.path(), "a.csv", "email,group,sent", person, 2400);
+    let line = "init lift --publisher a.csv --zone Europe/Berlin --out";
+    in_folder(folder.path(), &format!("{line} lift"))
+        .failed(2, &["All times of \"sent\" are midnight. Are they days?", "say it by --dates sent=FORM"]);
+    in_folder(folder.path(), &format!("{line} lift --yes")).fine();
+    let study = read(&folder.path().join("lift/study.toml"));
+    assert!(study.contains("origin = 2026-02-01\n"), "{study}");
+    assert!(read(&folder.path().join("lift/publisher.toml")).contains("\"%Y-%m-%d %0:%0:%0\""));
+    // Who says that they are times has the day before, and is told.
+    let clock = format!("{line} clock --time-unit day");
+    with(folder.path(), &clock, &["--dates", "sent=%Y-%m-%d %H:%M:%S"]).fine();
+    let study = read(&folder.path().join("clock/study.toml"));
+    assert!(study.contains("origin = 2026-01-01\n"), "{study}");
+    let sale = |i: u64| format!("p{i}@e.org,2026-03-05");
+    table(folder.path(), "b.csv", "email,bought", sale, 2000);
+    in_folder(folder.path(), "init lift --advertiser b.csv --study clock/study.toml").fine();
+    let checked = in_folder(folder.path(), "check clock/publisher.toml").fine().stdout;
+    let told = "column \"sent\": all 2400 times are midnight of `zone`";
+    assert!(checked.contains(told), "{checked}");
+    // Numbers that fit the study's clock, and are days of a spreadsheet.
+    let numbers = |first: &'static [&str]| {
+        let person = move |i: u64| {
+            let arm = ["mail", "control"][(i % 2) as usize];
+            format!("p{i}@e.org,{arm},{}", first[(i % first.len() as u64) as usize])
+        };
+        table(folder.path(), "a.csv", "email,group,sent", person, 2400);
+        let study = read(&folder.path().join("lift/study.toml"));
+        let study = study.replace("unit   = \"day\"", "unit   = \"second\"");
+        let spanned = |line: &str| match line.starts_with("span ") {
+            true => "span   = 33554430\n".to_owned(),
+            false => format!("{line}\n"),
+        };
+        std::fs::write(folder.path().join("lift/study.toml"), study.lines().map(spanned).collect::<String>())
+            .unwrap();
+        let own = folder.path().join("lift/publisher.toml");
+        let text = read(&own);
+        let plain = text.lines().filter(|line| !line.starts_with("dates = "));
+        std::fs::write(&own, plain.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        in_folder(folder.path(), "check lift/publisher.toml").fine().stdout
+    };
+    in_folder(folder.path(), "init lift --advertiser b.csv --study lift/study.toml").fine();
+    let said = "all 2400 whole numbers count units since the study's origin, and all could be";
+    let checked = numbers(&["46082", "46083"]);
+    assert!(
+        checked.contains(&format!("{said} numbers that a spreadsheet gives to days (46082")),
+        "{checked}"
+    );
+    let checked = numbers(&["20260315", "20260401"]);
+    assert!(checked.contains(&format!("{said} dates in digits (20260315)")), "{checked}");
+    assert!(!numbers(&["20260315", "7"]).contains(said));
+}
+
+#[test]
+fn amounts_that_are_no_numbers_are_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let sale =
+        |i: u64| format!("p{i}@e.org,2026-03-05,{}", if i == 3 { "n/a".into() } else { i.to_string() });
+    table(folder.path(), "b.csv", "email,day,amount", sale, 100);
+    let line = "init lift --advertiser b.csv --yes";
+    in_folder(folder.path(), line)
+        .failed(2, &["Column \"amount\" is called as amounts are, and not all", "say it by --value 1"]);
+    let title = ["--value", "1", "--title", "He said \"x\" \\"];
+    with(folder.path(), line, &title).fine();
+    assert!(read(&folder.path().join("lift/study.toml")).contains("title  = \"He said \\\"x\\\" \\\\\"\n"));
+    let cost = |i: u64| format!("p{i},{}.50", i % 30);
+    table(folder.path(), "c.csv", "patient_id,cost_eur", cost, 100);
+    with(folder.path(), "init program --data c.csv --yes", &title[2..]).fine();
+    let study = read(&folder.path().join("program/study.toml"));
+    assert!(study.contains("name \"He said 'x' '\"\n"), "{study}");
 }
 
 /// 950 and 1,234 are two amounts of one size, or one is a thousandth of the other.
@@ -376,10 +529,15 @@ fn what_a_run_would_refuse_is_not_proposed() {
         done.stderr
     );
     let sales = read(&folder.path().join("sales.csv"));
-    std::fs::write(folder.path().join("sales.csv"), sales.replacen("north", "tiny", 9)).unwrap();
+    std::fs::write(folder.path().join("sales.csv"), sales.replacen("north", "tiny", 12)).unwrap();
     let line = "init lift --advertiser sales.csv --study lift/study.toml --unit EUR --cohort";
     with(folder.path(), line, &["region"])
         .failed(2, &["cohort tiny, of both arms together, has", "Leave --cohort"]);
+    std::fs::write(folder.path().join("sales.csv"), sales.replacen("north", "tiny", 9)).unwrap();
+    with(folder.path(), line, &["region"]).failed(
+        2,
+        &["column \"region\": 9 rows are \"tiny\", and a value that fewer than 10 rows have is not told"],
+    );
     with(folder.path(), line, &["kind"]).failed(2, &["another cohort than the same identifier has"]);
 }
 
@@ -477,6 +635,24 @@ fn what_is_there_is_not_overwritten() {
     assert_eq!(read(&trial.path("lift/publisher.key")), key);
 }
 
+/// Most people spend nothing, and a bound of them all would leave nothing of those who do.
+#[test]
+fn a_mean_is_bounded_by_those_who_spend() {
+    let folder = tempfile::tempdir().unwrap();
+    let person = |i: u64| format!("p{i},{}", ["none", "high"][(i % 2) as usize]);
+    table(folder.path(), "trial.csv", "person,dose", person, 3000);
+    let spent = |i: u64| if i.is_multiple_of(100) { 50 + i % 7 * 10 } else { 0 };
+    table(folder.path(), "registry.csv", "person,spend", |i| format!("p{i},{}", spent(i)), 3000);
+    let run = |line: &str| in_folder(folder.path(), line).fine();
+    run("init program --data trial.csv --out spent --columns dose --by dose");
+    run(
+        "init program --data registry.csv --study spent/study.toml --columns spend --mean spend --unit spend=EUR",
+    );
+    // 30 people spend 50 to 110.
+    let study = read(&folder.path().join("spent/study.toml"));
+    assert!(study.contains("mean of spend between 0 200\n"), "{study}");
+}
+
 #[test]
 fn a_program_is_made_of_both_parties_columns() {
     let folder = tempfile::tempdir().unwrap();
@@ -515,7 +691,7 @@ fn a_program_is_made_of_both_parties_columns() {
     let study = read(&folder.path().join("doses/study.toml"));
     for part in [
         "column dose u2 trial labels \"high\" \"none\"\n",
-        "column cost-eur u15 registry scale 100 unit \"EUR\" missing\n",
+        "column cost-eur u16 registry scale 100 unit \"EUR\" missing\n",
         "ask public rho 0.4\nby dose\ncount\nmean of cost-eur between 0 200\n",
         "cost-eur = { party = \"registry\", column = \"cost eur\" }",
     ] {

@@ -13,6 +13,7 @@ mod init;
 mod kills;
 mod many;
 mod market;
+mod match_workers;
 mod meeting;
 mod read_once;
 mod ring4;

@@ -109,7 +109,7 @@ fn plans_say_what_rows_outside_memory_read_and_write() {
     let said = of_join(&["--json"]).json();
     let passes = said["spool"][0]["passes"].as_array().unwrap();
     let stages: Vec<&str> = passes.iter().map(|pass| pass["stage"].as_str().unwrap()).collect();
-    assert_eq!(stages, ["read", "settle", "tag", "match", "compute"]);
+    assert_eq!(stages, ["read", "settle", "tag", "match", "keep", "compute"]);
     assert!(said["spool"][0]["memory_least"].as_u64().unwrap() > 2 * 54 * 20_000_000);
     let text = of_join(&[]).stdout;
     assert!(text.contains("rows of advertiser outside memory") && !text.contains("lay out"), "{text}");

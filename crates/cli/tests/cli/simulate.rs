@@ -212,6 +212,18 @@ fn what_cannot_be_simulated_is_said() {
     simulate(&example("match.toml"), &["--made-up", "50"]).failed(2, &["is of kind match"]);
     simulate(&example("party-north.toml"), &[]).failed(2, &["is a party file"]);
     simulate(&example("aligned.toml"), &["--made-up", "50,60"]).failed(2, &["the same rows"]);
+    // The file of one party is not taken for another's.
+    let party = folder.path().join("clerk.toml");
+    let lines = "study = \"x.toml\"\nas = \"trial\"\nidentity = \"x.key\"\ndata = \"trial.csv\"\n";
+    std::fs::write(&party, format!("{lines}listen = \"127.0.0.1:7000\"\n")).unwrap();
+    let other = format!("registry={}", party.display());
+    simulate(&study, &["--data", &other]).failed(2, &["is of trial (`as`), not of registry"]);
+    // What other commands say by a flag.
+    let marked = folder.path().join("marked.csv");
+    std::fs::write(&marked, "a;b,c\n1;2,3\n").unwrap();
+    let marked = format!("registry={}", marked.display());
+    simulate(&study, &["--data", &marked, words[2], words[3]])
+        .failed(2, &["or --separator", "no flags for the form of files", "--data PARTY=PARTY_FILE.toml"]);
     // A cell that the program does not know, with its place.
     let file = folder.path().join("trial.csv");
     let text = std::fs::read_to_string(&file).unwrap();

@@ -77,7 +77,7 @@ impl Aligned {
 }
 
 /// The worker processes of a coordinator.
-fn workers_of(coordinator: u32) -> Vec<u32> {
+pub fn workers_of(coordinator: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
@@ -155,8 +155,9 @@ fn a_killed_worker_costs_an_attempt() {
         for done in running.map(Running::end) {
             let report = world.check(done);
             let failed = report["workers"]["failed"].as_array().unwrap();
-            // One attempt at each side, or one more where a lane was cut before its peer had noticed.
-            assert!(failed.len() <= 3, "{failed:#?}");
+            // One attempt, or one more where own worker had finished when the peer's was killed: over that
+            // lane the next one may have begun.
+            assert!(failed.len() <= 2, "{failed:#?}");
         }
         assert!(ids.iter().all(|id| workers_of(*id).is_empty()), "workers end with their coordinator");
     }

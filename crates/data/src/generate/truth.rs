@@ -1,13 +1,18 @@
 //! The answer of a lift study, from people rather than from files.
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
 /// One arm of the truth. Sums are exact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ArmTruth {
     /// People with an opportunity.
     pub rows: u64,
     /// Sum of clamped totals.
+    #[serde(rename = "value")]
     pub sum: u64,
     /// Sum of squares of clamped totals.
+    #[serde(rename = "squares", serialize_with = "in_digits")]
     pub sum_of_squares: u128,
     /// Events that count.
     pub conversions: u64,
@@ -34,6 +39,33 @@ pub struct Truth {
     pub cohort: Vec<[ArmTruth; 2]>,
     /// Identifiers of either side.
     pub union: u64,
+}
+
+/// More digits than numbers of JSON have.
+fn in_digits<S: Serializer>(value: &u128, into: S) -> Result<S::Ok, S::Error> {
+    into.collect_str(value)
+}
+
+#[derive(Serialize)]
+struct ArmsTruth<'a> {
+    control: &'a ArmTruth,
+    test: &'a ArmTruth,
+}
+
+/// As JSON: arms by name, overall and by cell.
+impl Serialize for Truth {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        fn both([control, test]: &[ArmTruth; 2]) -> ArmsTruth<'_> {
+            ArmsTruth { control, test }
+        }
+        let mut truth = into.serialize_struct("Truth", 5)?;
+        truth.serialize_field("lift", &self.lift())?;
+        truth.serialize_field("union", &self.union)?;
+        truth.serialize_field("overall", &both(&self.overall))?;
+        truth.serialize_field("breakdown", &self.breakdown.iter().map(both).collect::<Vec<_>>())?;
+        truth.serialize_field("cohort", &self.cohort.iter().map(both).collect::<Vec<_>>())?;
+        truth.end()
+    }
 }
 
 impl Truth {

@@ -10,12 +10,24 @@ const UNIX: std::ops::RangeInclusive<i64> = 0..=4_294_967_294;
 /// The latest of such is of 1979 or later.
 const UNIX_LATEST: i64 = 300_000_000;
 /// Forms of a day that are tried.
-const DAYS: [&str; 14] = [
-    "%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y",
-    "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d%m%Y", "%m%d%Y",
+const DAYS: [&str; 16] = [
+    "%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%y.%m.%d", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y",
+    "%y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d%m%Y", "%m%d%Y",
 ];
-/// What may stand behind a day.
-const TIMES_OF_DAY: [&str; 4] = ["", " %H:%M", " %H:%M:%S", "T%H:%M:%S"];
+/// What may stand behind a day: nothing, zeros that say nothing, or a time.
+const TIMES_OF_DAY: [&str; 9] = [
+    "",
+    " %0:%0",
+    " %0:%0:%0",
+    "T%0:%0:%0",
+    " %0:%0:%0.%0",
+    "T%0:%0:%0.%0",
+    " %H:%M",
+    " %H:%M:%S",
+    "T%H:%M:%S",
+];
+/// Says of date-times of a spreadsheet that they are days, too.
+const MIDNIGHTS: &str = "%Y-%m-%dT%0:%0:%0";
 
 /// What the cells of a column say of time, by one way to read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +60,8 @@ pub enum TimeKind {
 /// The ways that are left.
 pub(super) struct TimeWatch {
     ways: Vec<(Option<DateForm>, Option<TimeSurvey>)>,
+    /// Whether the form was said.
+    said: bool,
 }
 
 impl TimeWatch {
@@ -60,12 +74,13 @@ impl TimeWatch {
             ways.extend(patterns.map(|pattern| DateForm::parse(&pattern).ok()).filter(Option::is_some));
             ways.push(Some(DateForm::Spreadsheet));
         }
-        Self { ways: ways.into_iter().map(|form| (form, None)).collect() }
+        Self { ways: ways.into_iter().map(|form| (form, None)).collect(), said: !said.is_empty() }
     }
 
     pub fn see(&mut self, cell: TableCell<'_>) {
+        let said = self.said;
         self.ways.retain_mut(|(form, seen)| {
-            let Some((kind, seconds)) = read(form.as_ref(), cell) else { return false };
+            let Some((kind, seconds)) = read(form.as_ref(), said, cell) else { return false };
             let midnight = seconds.rem_euclid(DAY) == 0;
             match seen {
                 Some(seen) => {
@@ -86,27 +101,44 @@ impl TimeWatch {
         });
     }
 
-    /// The ways that read every cell; what the study reads by itself alone where it does.
+    /// The ways that read every cell; what the study reads by itself alone where it does. Where all are
+    /// midnights of a clock, first that they are days.
     pub fn end(self) -> Vec<TimeSurvey> {
         let mut all: Vec<TimeSurvey> = self.ways.into_iter().filter_map(|(_, seen)| seen).collect();
         all.retain(|way| way.kind != TimeKind::Seconds || way.high >= UNIX_LATEST);
-        if all.first().is_some_and(|first| first.form.is_none()) {
-            all.truncate(1);
+        let midnights = |way: &TimeSurvey| way.kind == TimeKind::Wall && way.midnight;
+        match all.first().filter(|first| first.form.is_none()).map(midnights) {
+            Some(false) => all.truncate(1),
+            Some(true) => {
+                // The same with a pattern can be said.
+                let usual = all.remove(0);
+                if !all.iter().any(midnights) {
+                    all.push(usual);
+                }
+            }
+            None => {}
         }
         all
     }
 }
 
 /// The time of a cell by one way.
-fn read(form: Option<&DateForm>, cell: TableCell<'_>) -> Option<(TimeKind, i64)> {
+fn read(form: Option<&DateForm>, said: bool, cell: TableCell<'_>) -> Option<(TimeKind, i64)> {
     let of_wall = |wall: WallTime| match wall.seconds {
         Some(seconds) => (TimeKind::Wall, wall.days * DAY + i64::from(seconds)),
         None => (TimeKind::Day, wall.days * DAY),
     };
+    // What is a date has its form already; midnights are days where that is said.
+    let (dated, of_days) = (form.is_none() || said, form.is_some_and(DateForm::is_of_days));
     match (form, cell) {
-        (None, TableCell::Days(days)) => Some((TimeKind::Day, i64::from(days) * DAY)),
-        (None, TableCell::Seconds(seconds)) => Some((TimeKind::Instant, seconds)),
-        (None, TableCell::Wall(seconds)) => Some((TimeKind::Wall, seconds)),
+        (Some(form), TableCell::Wall(seconds))
+            if of_days && seconds.rem_euclid(DAY) == 0 && (said || form.to_string() == MIDNIGHTS) =>
+        {
+            Some((TimeKind::Day, seconds))
+        }
+        (_, TableCell::Days(days)) if dated => Some((TimeKind::Day, i64::from(days) * DAY)),
+        (_, TableCell::Seconds(seconds)) if dated => Some((TimeKind::Instant, seconds)),
+        (_, TableCell::Wall(seconds)) if dated => Some((TimeKind::Wall, seconds)),
         (None, TableCell::Integer(count)) => UNIX.contains(&count).then_some((TimeKind::Seconds, count)),
         (None, TableCell::Text(text)) => match CellTime::read(text)? {
             CellTime::Day(days) => Some((TimeKind::Day, days * DAY)),
@@ -161,6 +193,20 @@ mod tests {
             [("%Y-%m-%d %H:%M".to_owned(), TimeKind::Wall, 20_513, 20_513)]
         );
         assert_eq!(ways(&["1", "1772323200"]), [("usual".to_owned(), TimeKind::Seconds, 0, 20_513)]);
+        let forms = |cells: &[&str]| ways(cells).into_iter().map(|(form, kind, ..)| (form, kind));
+        let midnights = |cells: &[&str], forms_of: [&str; 2]| {
+            let expected = forms_of.map(str::to_owned).into_iter().zip([TimeKind::Day, TimeKind::Wall]);
+            assert!(forms(cells).eq(expected), "{:?}", ways(cells));
+        };
+        midnights(&["2026-03-01T00:00:00"], ["%Y-%m-%dT%0:%0:%0", "%Y-%m-%dT%H:%M:%S"]);
+        midnights(&["13.03.2026 0:00", "14.03.2026 00:00"], ["%d.%m.%Y %0:%0", "%d.%m.%Y %H:%M"]);
+        midnights(&["2026-03-01T00:00:00.000"], ["%Y-%m-%dT%0:%0:%0.%0", "usual"]);
+        midnights(&["2026-03-01 00:00:00.000"], ["%Y-%m-%d %0:%0:%0.%0", "usual"]);
+        assert!(
+            forms(&["2026-03-01T00:00:00", "2026-03-01T00:00:01"]).eq([("usual".into(), TimeKind::Wall)])
+        );
+        let both: Vec<String> = forms(&["26/03/01"]).map(|way| way.0).collect();
+        assert_eq!(both, ["%d/%m/%y", "%y/%m/%d"]);
         assert!(ways(&["1", "299999999"]).is_empty());
         assert!(ways(&["12", "2026-03-01"]).is_empty() && ways(&["a"]).is_empty());
         assert!(ways(&["1772323200", "2026-03-01"]).is_empty());

@@ -2,11 +2,15 @@
 
 use super::*;
 use crate::gather::{ReadingMemory, SpoolRoom};
-use crate::{RowStore, TableCell, advertiser, peek, publisher, read_rows};
-use base::{Error, Seed};
+use crate::{RowStore, RowStream, TableCell, advertiser, peek, publisher, read_rows};
+use arrow_array::{
+    ArrayRef, Date32Array, LargeStringArray, RecordBatch, RecordBatchIterator, StringViewArray,
+};
+use base::{Error, ErrorPlace, Seed};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use store::{RunState, StateKey, StateStore, StoreOptions};
 use study::format::InputFormat;
@@ -577,6 +581,10 @@ fn a_formula_that_was_saved_without_its_value_is_refused() {
     assert_eq!(read(book(1, "vaccine")), Ok(2));
     // Nobody wants that column.
     assert_eq!((read(book(3, "0")), read(without(book(3, "7"), "7"))), (Ok(2), Ok(2)));
+    // Who looks at all columns does not know which will be wanted.
+    let path = desk.file("rows.xlsx", without(book(3, "7"), "7"));
+    let seen = crate::survey::survey((&path).into()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((seen.read, seen.columns[0].filled), (2, 2));
     // A formula that comes to an empty text has a value: nothing.
     let nothing = repacked(&book(1, "vaccine"), |_, text| text.replace("</f><v>vaccine</v>", "</f><v></v>"));
     let refused = read(nothing).unwrap_err();
@@ -610,9 +618,13 @@ fn midnight_is_a_time_of_day_where_that_is_shown() {
     let times = plain("times.csv", ["1954-04-26T00:00:00", "1954-04-27T10:30:00"], &zone);
     let midnights = plain("midnights.csv", ["1954-04-26T00:00:00", "1954-04-27T00:00:00"], &zone);
     assert_ne!(days, midnights, "a midnight east of UTC is of the day before");
+    // Text and cells say alike that such midnights are days.
+    let zeros = said("zone = \"+02:00\"\ndates = \"%Y-%m-%dT%0:%0:%0\"");
+    assert_eq!(plain("zeros.csv", ["1954-04-26T00:00:00", "1954-04-27T00:00:00"], &zeros), days);
     for code in ["dd.mm.yyyy hh:mm", "yyyy-mm-dd\\ hh:mm:ss", "m/d/yy h:mm", "[$-409]m/d/yy h:mm AM/PM;@"] {
         assert_eq!(excel(code, ["1954-04-26", "1954-04-27 10:30:00"], &zone), times, "{code}");
         assert_eq!(excel(code, ["1954-04-26", "1954-04-27"], &zone), midnights, "{code}");
+        assert_eq!(excel(code, ["1954-04-26", "1954-04-27"], &zeros), days, "{code}");
         // Where no zone is said, every cell of the column is at midnight, or one is refused.
         assert_eq!(excel(code, ["1954-04-26", "1954-04-27"], &unsaid), days, "{code}");
     }
@@ -653,4 +665,88 @@ fn the_first_rows_are_shown_with_all_their_columns() {
     })
     .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(cells_seen, 1);
+}
+
+/// Batches as another program hands them over: text in the layouts that frames have, days, a null.
+fn handed_over(arm: &str) -> RowStream {
+    let days = Date32Array::from(vec![Some(-5729), Some(-5728), None]);
+    let id = LargeStringArray::from(vec!["zoë", "b;c|d", "nobody"]);
+    let arm = StringViewArray::from(vec!["vaccine", arm, "placebo"]);
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("child_id", Arc::new(id)), ("arm", Arc::new(arm)), ("injected", Arc::new(days))];
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap();
+    let schema = batch.schema();
+    let parts = [batch.slice(0, 1), batch.slice(1, 2)].map(Ok);
+    RowStream::new("a frame", None, Box::new(RecordBatchIterator::new(parts, schema)))
+}
+
+#[test]
+fn rows_that_are_handed_over_are_read_once() {
+    let desk = Desk::new();
+    let plain = desk.file("plain.csv", format!("{PLAIN}nobody,placebo,\n"));
+    let (wanted, of_file) = read_registry(&plain, &InputFormat::NONE).expect("read");
+    let read = |stream: &RowStream| {
+        let place = DataLocation { stream: Some(stream), ..Path::new("a frame").into() };
+        publisher::read(place, &study(&[]), None)
+    };
+    let stream = handed_over("placebo");
+    let (rows, report) = read(&stream).expect("read");
+    assert_eq!((tag(&rows), report.rows_read), (wanted, of_file.rows_read));
+    let told = read(&stream).err().expect("used up").to_string();
+    assert!(told.starts_with("a frame: no rows. A reader gives its rows once"), "{told}");
+    let error = read(&handed_over("cure")).err().expect("no arm");
+    let column = Some("arm".to_owned());
+    assert_eq!(error.places(), [ErrorPlace { file: "a frame".into(), line: 2, column }]);
+    assert!(error.to_string().starts_with("a frame, row 2, column \"arm\": \"cure\""), "{error}");
+}
+
+/// Text that streams, packed text, and a file of which parts are read.
+#[test]
+fn files_that_were_written_again_are_known_by_what_they_hold() {
+    let desk = Desk::new();
+    let folder = desk.0.path().join("all");
+    std::fs::create_dir(&folder).unwrap();
+    let plain = desk.file("all/a.csv", registry("1,vaccine,1954-04-26\n2,placebo,1954-04-27\n"));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(registry("3,vaccine,1954-04-26\n").as_bytes()).unwrap();
+    let packed = desk.file("all/b.csv.gz", gzip.finish().unwrap());
+    let parts = parquet(&desk, "all/c.parquet", three(["vaccine", "placebo", "vaccine"]));
+    let state = desk.0.path().join("state");
+    let read = |[keeps, always]: [bool; 2], readers: usize| {
+        let store = || StateStore::open(state.to_str().unwrap(), &StoreOptions::default());
+        let begin = || RunState::begin(store()?, &StateKey::fresh(), "somebody", Duration::MAX);
+        let memory = ReadingMemory { readers, runs: store::RUN_MEMORY, ..ReadingMemory::UNBOUNDED };
+        let room = SpoolRoom::new(memory, begin).always(always).keeping_content(keeps);
+        publisher::read(folder.as_path().into(), &study(&[]), Some(&room)).unwrap();
+        room.content()
+    };
+    assert!(read([false, true], 1).is_none(), "what nobody wants is not hashed");
+    assert!(read([true, false], 1).is_none(), "nor what lies in memory");
+    let content = read([true; 2], 1).expect("files of this machine");
+    assert_eq!(read([true; 2], 3), Some(content), "side by side");
+    let same = || content.is_of(&folder).unwrap();
+    for path in [&plain, &packed, &parts] {
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert!(!same(), "{} is not there", path.display());
+        std::fs::write(path, &bytes).unwrap();
+        assert!(same(), "{} was written again", path.display());
+        // In the middle, and behind all that a reader of columns looks at.
+        for at in [bytes.len() / 2, bytes.len() - 1] {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            std::fs::write(path, other).unwrap();
+            assert!(!same(), "byte {at} of {} is another one", path.display());
+        }
+        std::fs::write(path, [&bytes[..], b"\n"].concat()).unwrap();
+        assert!(!same(), "{} is longer", path.display());
+        std::fs::write(path, &bytes).unwrap();
+    }
+    let said = said("separator = \",\"");
+    assert!(!content.is_of(data(&folder, &said)).unwrap(), "another form");
+    std::fs::rename(&plain, folder.join("d.csv")).unwrap();
+    assert!(!same(), "another name");
+    std::fs::rename(folder.join("d.csv"), &plain).unwrap();
+    assert!(same());
 }

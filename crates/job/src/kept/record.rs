@@ -1,16 +1,16 @@
 //! Records of a run's log: a tag, and JSON, or the bytes of [`UnitRecord`].
 
+use super::join::KeptJoin;
 use super::seconds;
-use crate::align::Aligned;
 use crate::prepare::Checked;
 use crate::stages::link::LinkFacts;
 use base::{Error, hex};
-use data::{InputReport, KeptRows};
+use data::{InputContent, InputReport, KeptRows};
 use privacy::ledger::Bytes32;
 use report::Disclosure;
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
-use store::{LogRecord, ObjectId, RunObject};
+use store::{LogRecord, ObjectId, RunObject, RunReader, SealedStore, StoreError};
 use units::UnitRecord;
 
 /// Of what this version writes, and reads.
@@ -26,7 +26,7 @@ const UNITS: u8 = 16;
 pub(crate) enum KeptRecord {
     /// Rows are read and laid down.
     Begun(Box<BegunRecord>),
-    /// They are matched, and their columns lie along the spine.
+    /// They are matched, and what came of it lies in the state.
     Matched(Box<MatchedRecord>),
     /// A record of the units of the computation.
     Unit(UnitRecord),
@@ -54,6 +54,9 @@ pub(crate) struct BegunRecord {
     program: Bytes32,
     /// The version of the input that was read, in hex.
     pub input: String,
+    /// What its files held, where they are of this machine and nobody wrote to them meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<InputContent>,
     /// What the ledger calls these rows, and a part of them.
     pub tag: Bytes32,
     pub probe: Bytes32,
@@ -73,6 +76,14 @@ pub(crate) struct KeptColumns {
     pub bits: u32,
 }
 
+/// What a match gave, as it lies in the state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum KeptMatch {
+    Spine(KeptColumns),
+    Joined(KeptJoin),
+}
+
 /// Rows are matched: all that the computation goes by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MatchedRecord {
@@ -80,7 +91,8 @@ pub(crate) struct MatchedRecord {
     pub name: Bytes32,
     /// The data of both, as they were told.
     pub tags: Vec<Bytes32>,
-    pub columns: KeptColumns,
+    #[serde(rename = "columns")]
+    pub rows: KeptMatch,
     /// The folder of the results of units.
     pub units: String,
     /// For how many workers rows are cut into units.
@@ -126,6 +138,27 @@ impl KeptColumns {
     }
 }
 
+impl KeptMatch {
+    /// The folder of its objects.
+    pub fn folder(&self) -> &str {
+        match self {
+            Self::Spine(columns) => &columns.folder,
+            Self::Joined(joined) => &joined.folder,
+        }
+    }
+
+    /// Looks whether the store has what was written.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] and [`StoreError::Damaged`]; or when the store fails.
+    pub fn look(&self, sealed: &SealedStore) -> Result<(), StoreError> {
+        match self {
+            Self::Spine(columns) => RunReader::open(sealed.clone(), &columns.runs()).map(drop),
+            Self::Joined(joined) => joined.look(sealed),
+        }
+    }
+}
+
 impl BegunRecord {
     /// Of a run whose rows are laid down, with the names of them and of a part of them.
     pub fn of(checked: &Checked, (tag, probe): (Bytes32, Bytes32)) -> Result<Self, Error> {
@@ -138,6 +171,7 @@ impl BegunRecord {
             name: checked.study.name.clone(),
             program: checked.built.program.hash(),
             input: hex(&input),
+            content: checked.input_content,
             tag,
             probe,
             rows,
@@ -194,18 +228,17 @@ fn unreadable(place: &str) -> Error {
 }
 
 impl MatchedRecord {
-    /// Of rows that lie along a spine, outside memory.
+    /// Of rows that lie in the state.
     pub fn new(
         (name, tags): (Bytes32, &[Bytes32]),
-        aligned: &Aligned,
+        rows: KeptMatch,
         units: String,
         (workers, link): (u32, Option<LinkFacts>),
         (disclosed, sizes_paid): (&Disclosure, bool),
-    ) -> Option<Self> {
-        let columns = aligned.kept()?;
+    ) -> Self {
         let (tags, disclosed) = (tags.to_vec(), disclosed.clone());
         let link = link.map(LinkFacts::to_bits);
-        Some(Self { name, tags, columns, units, workers, link, disclosed, sizes_paid })
+        Self { name, tags, rows, units, workers, link, disclosed, sizes_paid }
     }
 
     pub fn link(&self) -> Option<LinkFacts> {
@@ -283,6 +316,10 @@ mod tests {
     /// As version 0.1 wrote it: what is kept stays readable.
     const BEGUN_1: &str = include_str!("begun_1.json");
     const MATCHED_1: &str = include_str!("matched_1.json");
+    const JOINED_1: &str = include_str!("joined_1.json");
+
+    const CONTENT: &str = "{\"named\":[7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7],\
+                           \"bytes\":[7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7]}";
 
     fn log(tag: u8, payload: &str) -> LogRecord {
         LogRecord { tag, payload: payload.trim_end().as_bytes().to_vec() }
@@ -291,7 +328,10 @@ mod tests {
     #[test]
     fn the_wire_is_pinned() {
         let mut hash = blake3::Hasher::new();
-        for record in [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1)] {
+        let content = BEGUN_1.replace("\"tag\":", &format!("\"content\":{CONTENT},\"tag\":"));
+        assert_ne!(content, BEGUN_1);
+        let [begun, touched] = [BEGUN_1, &content].map(|text| log(BEGUN, text));
+        for record in [begun, touched, log(MATCHED, MATCHED_1), log(MATCHED, JOINED_1)] {
             let read = KeptRecord::of_log(&record, "here").unwrap();
             assert_eq!(read.to_log().unwrap(), record);
             hash.update(&[record.tag]).update(&record.payload);
@@ -303,7 +343,7 @@ mod tests {
             assert_eq!(KeptRecord::of_log(&record, "here").unwrap().to_log().unwrap(), record);
             hash.update(&[record.tag]).update(&record.payload);
         }
-        pinned(&[("resume, records", hash.finalize().to_hex()[..16].to_owned(), "565335c971f27061")]);
+        pinned(&[("resume, records", hash.finalize().to_hex()[..16].to_owned(), "23608a31b64fbe56")]);
         let [unit, failed] = [unit, failed].map(|record| KeptRecord::of_unit(&record));
         let records = [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1), unit, failed];
         let stage = KeptStage::of(&records, "here").unwrap();

@@ -29,7 +29,7 @@ fn lead(state: &Arc<RunState>) -> RunLog {
 fn matched(log: &RunLog) -> MatchedRecord {
     let mut matched: MatchedRecord = serde_json::from_str(MATCHED).unwrap();
     matched.units = log.units_folder();
-    matched.columns = KeptColumns::new(&log.state.folder("columns"), &[], (9, 4));
+    matched.rows = KeptMatch::Spine(KeptColumns::new(&log.state.folder("columns"), &[], (9, 4)));
     matched
 }
 
@@ -124,21 +124,23 @@ fn a_lost_result_is_computed_again_before_the_seal_alone() {
     assert!(error.contains("lost the result of unit 2") && error.contains("tacit state drop"), "{error}");
 }
 
-/// Columns that the store lost are laid out again, by a match that both make.
+/// Columns and shares that the store lost are laid out again, by a match that both make.
 #[test]
-fn a_match_whose_columns_are_gone_is_none() {
+fn a_match_whose_rows_are_gone_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let state = state(folder.path());
-    let mut log = lead(&state);
-    let mut of_match = matched(&log);
-    of_match.columns = serde_json::from_str::<MatchedRecord>(MATCHED).unwrap().columns;
-    let tags = of_match.tags.clone();
-    log.set_matched(of_match).unwrap();
-    finish(&mut log, 0, 1);
-    assert!(log.matched(&tags).is_some());
-    drop(log);
-    let log = lead(&state);
-    assert!(log.matched(&tags).is_none() && log.units().is_empty());
+    for lost in [MATCHED, include_str!("joined_1.json")] {
+        let mut log = lead(&state);
+        let mut of_match = matched(&log);
+        of_match.rows = serde_json::from_str::<MatchedRecord>(lost).unwrap().rows;
+        let tags = of_match.tags.clone();
+        log.set_matched(of_match).unwrap();
+        finish(&mut log, 0, 1);
+        assert!(log.matched(&tags).is_some());
+        drop(log);
+        let log = lead(&state);
+        assert!(log.matched(&tags).is_none() && log.units().is_empty());
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ use serde::Serialize;
 use study::prices::{BytePath, PriceList};
 use study::{Study, StudyFile};
 
+/// Passes over rows that do not fit into memory before anything is sent.
+const BEFORE_MATCH: [&str; 3] = ["read", "settle", "tag"];
 /// Seconds of an hour.
 const HOUR_S: f64 = 3600.0;
 /// Bytes of what lists call a gigabyte.
@@ -136,8 +138,8 @@ impl Bill {
             parties,
         };
         let own = own_work(plan, study, rows, speeds).into_iter().map(|(name, seconds)| {
-            // Each party's on one core.
-            let computing_s = seconds.iter().copied().fold(0.0, f64::max);
+            let computing_s =
+                seconds.iter().copied().fold(0.0, f64::max) * (ALONE + (1.0 - ALONE) / speeds.cores.max(1.0));
             let time = StageTime { computing_s, ..StageTime::default() };
             stage(name, seconds.iter().sum(), time, 0, seconds.len() as u64)
         });
@@ -157,8 +159,13 @@ impl Bill {
     }
 }
 
-/// Seconds that each party computes by itself before anything is sent: reading, and where rows do not fit
-/// into memory what they read and write in `state`.
+/// What of reading one core does alone, whatever there are: files are read side by side once lines do not fit
+/// into memory.
+const ALONE: f64 = 0.1;
+
+/// Seconds that one core of each party would compute before anything is sent: reading, and where rows do not
+/// fit into memory what laying them down in `state` reads and writes. What the stages read and write there
+/// is in their own rates.
 fn own_work(plan: &Plan, study: &Study, rows: [u64; 2], speeds: Speeds) -> Vec<(&'static str, Vec<f64>)> {
     let rows = of_parties(study, rows);
     let rate = |party: usize| speeds.rows_read_per_s[usize::from(party > 0)];
@@ -166,7 +173,10 @@ fn own_work(plan: &Plan, study: &Study, rows: [u64; 2], speeds: Speeds) -> Vec<(
     let mut work = vec![("read", read)];
     if !plan.spool.is_empty() {
         let bytes = |spool: &crate::spool::SpoolPasses| {
-            spool.passes.iter().map(|pass| pass.reads + pass.writes).sum::<u64>()
+            let own = spool.passes.iter().filter(|pass| BEFORE_MATCH.contains(&pass.stage));
+            // Files are counted as rows.
+            own.map(|pass| if pass.stage == "read" { pass.writes } else { pass.reads + pass.writes })
+                .sum::<u64>()
         };
         let seconds = |spool| bytes(spool) as f64 / speeds.spooled_bytes_per_s;
         work.push(("spool", plan.spool.iter().map(seconds).collect()));
@@ -258,7 +268,8 @@ mod tests {
         let speeds = Speeds { cores: 32.0, ..Speeds::default() };
         let prices = shipped();
         let terms = BillTerms { prices: &prices, between };
-        plan_priced(&file, &Assumed { rows: [rows; 2], outcome: None }, link, speeds, &terms).unwrap()
+        plan_priced(&file, &Assumed { rows: [rows; 2], both: None, outcome: None }, link, speeds, &terms)
+            .unwrap()
     }
 
     fn near(found: f64, by_hand: f64) {
@@ -298,20 +309,21 @@ mod tests {
         };
         let speeds = Speeds { cores: 10.0, rows_read_per_s: [1000.0, 500.0], ..Speeds::default() };
         let terms = BillTerms { prices: &prices, between: BytePath::Zones };
-        // Reading takes them 180 and 360 s of one core: 720 s of wall, 0.15 core-hours.
+        // Reading takes them 180 and 360 s of one core, 0.15 core-hours; on ten cores a tenth and a tenth of
+        // nine tenths of 360 s, 136.8 s of wall.
         let bill = Bill::of(&plan, &study, ([180_000; 2], speeds), &terms);
         let names: Vec<&str> = bill.stages.iter().map(|stage| stage.name.as_str()).collect();
         assert_eq!(names, ["read", "match", "compute"]);
         let hours: Vec<f64> = bill.stages.iter().map(|stage| stage.hours).collect();
-        [0.2, 1.1, 2.0].into_iter().zip(hours).for_each(|(by_hand, found)| near(found, by_hand));
+        [0.038, 1.1, 2.0].into_iter().zip(hours).for_each(|(by_hand, found)| near(found, by_hand));
         let BillTotal { hours, core_hours, paid_core_hours, bytes, usd } = bill.total;
-        near(hours, 3.3);
+        near(hours, 3.138);
         near(core_hours, 12.15);
-        near(paid_core_hours, 66.0);
+        near(paid_core_hours, 62.76);
         assert_eq!((bytes, bill.machines), (100_000_000_000, 3));
-        // 66 core-hours are 6.60, 12.15 at half their time 2.43; 100 GB are 0, 2 and 10.
+        // 62.76 core-hours are 6.276, 12.15 at half their time 2.43; 100 GB are 0, 2 and 10.
         for (usd, [on_demand, spot, least]) in
-            usd.iter().zip([[6.6, 3.3, 2.43], [8.6, 5.3, 4.43], [16.6, 13.3, 12.43]])
+            usd.iter().zip([[6.276, 3.138, 2.43], [8.276, 5.138, 4.43], [16.276, 13.138, 12.43]])
         {
             near(usd.on_demand, on_demand);
             near(usd.spot, spot);
@@ -324,8 +336,8 @@ mod tests {
         let with = priced(LIFT, 100_000_000, WIDE, BytePath::Zone);
         let bill = with.bill.as_ref().unwrap();
         assert_eq!(bill.stages[1].name, "spool");
-        let all = with.spool.iter().flat_map(|spool| &spool.passes).map(|pass| pass.reads + pass.writes);
-        let core_s = all.sum::<u64>() as f64 / Speeds::default().spooled_bytes_per_s;
+        let own = with.spool.iter().flat_map(|spool| &spool.passes[..3]).map(|pass| pass.reads + pass.writes);
+        let core_s = own.sum::<u64>() as f64 / Speeds::default().spooled_bytes_per_s;
         near(bill.stages[1].core_hours, core_s / 3600.0);
         let bill = priced(LIFT, 1000, WIDE, BytePath::Zone).bill.unwrap();
         assert!(bill.stages.iter().all(|stage| stage.name != "spool"), "they fit");
@@ -359,7 +371,7 @@ mod tests {
         let plan = priced(&named, 1_000_000, WIDE, BytePath::Internet);
         let study = Study::parse("study.toml", &named).unwrap();
         let speeds = Speeds { cores: 32.0, ..Speeds::default() };
-        let assumed = Assumed { rows: [1_000_000; 2], outcome: None };
+        let assumed = Assumed { rows: [1_000_000; 2], both: None, outcome: None };
         assert_eq!(plan.stages, crate::plan::plan(&study, &assumed, WIDE, speeds).unwrap().stages);
         let bill = plan.bill.unwrap();
         let sent: u64 = plan.stages.iter().flat_map(|stage| stage.bytes_sent.values()).sum();

@@ -143,7 +143,7 @@ impl Trial<'_> {
         let clamp = f64::from(lift.rule.clamp) / f64::from(lift.scale());
         let built = build_all([&study], &policy())?;
         let [(_, built)] = &built[..] else { return Err(Error::misuse("one run")) };
-        let assumed = Assumed { rows: self.rows, outcome: Some(outcome.clone()) };
+        let assumed = Assumed { rows: self.rows, both: None, outcome: Some(outcome.clone()) };
         let plan = plan_built((&study, built), &assumed, LINK, Speeds::default())?;
         let Plan { public_effect, minimum_detectable_effect, assumptions, .. } = plan;
         match public_effect.or(minimum_detectable_effect) {

@@ -5,7 +5,7 @@ use study::StudyFile;
 fn curves(text: &str, rows: u64, own: Option<&InputReport>) -> Vec<IntervalCurve> {
     let file = StudyFile::parse("study.toml", text).unwrap();
     let outcome = OutcomeGuess::of(file.first(), own, rows);
-    interval_curves(file.first(), &Assumed { rows: [rows; 2], outcome }, own).unwrap()
+    interval_curves(file.first(), &Assumed { rows: [rows; 2], both: None, outcome }, own).unwrap()
 }
 
 fn halves(curve: &IntervalCurve) -> Vec<Halves> {
@@ -52,7 +52,7 @@ fn a_party_file_says_what_smaller_clamps_cut() {
     assert!(found.windows(2).take(3).all(|pair| pair[0].chance < pair[1].chance), "{found:?}");
     // Of a mean that was told, the study as it is has one interval, and nothing is of the file.
     let file = StudyFile::parse("study.toml", &text).unwrap();
-    let assumed = Assumed { rows: [100_000; 2], outcome: Some(OutcomeGuess::told(0.5)) };
+    let assumed = Assumed { rows: [100_000; 2], both: None, outcome: Some(OutcomeGuess::told(0.5)) };
     let told = |own| interval_curves(file.first(), &assumed, own).unwrap();
     assert_eq!(told(Some(&own)), told(None));
 }
@@ -66,6 +66,7 @@ fn nothing_is_drawn_of_outcomes_that_nobody_guesses() {
     let file = StudyFile::parse("study.toml", &text).unwrap();
     let outcome = OutcomeGuess::of(file.first(), None, 1000);
     assert_eq!(outcome, None, "an amount has no usual size");
-    let refused = interval_curves(file.first(), &Assumed { rows: [1000; 2], outcome }, None).unwrap_err();
+    let refused =
+        interval_curves(file.first(), &Assumed { rows: [1000; 2], both: None, outcome }, None).unwrap_err();
     assert!(refused.to_string().contains("--mean X"), "{refused}");
 }

@@ -1,6 +1,8 @@
 //! Rows joined to shares: what a party attaches to its rows, and the shares that come out as an engine reads
 //! them.
 
+mod stored;
+
 use crate::align::{Aligned, RangeRows};
 use crate::prepare::Built;
 use crate::ranges::RowRanges;
@@ -298,7 +300,10 @@ impl Half {
 
 /// Joined rows as this party holds them.
 pub(crate) struct Shared {
-    half: Half,
+    payloads: Payloads,
+    /// What this party totals from its own file.
+    alone: Vec<(u32, u128)>,
+    me: PartyId,
     rows: u64,
     slots: u64,
     parts: [HeldPart; 2],
@@ -349,7 +354,8 @@ impl Shared {
         };
         let [first, second] = parts;
         let parts = [held(first)?, held(second)?];
-        Ok(Self { half, rows, slots, parts, valid })
+        let Half { payloads, alone, me, .. } = half;
+        Ok(Self { payloads, alone, me, rows, slots, parts, valid })
     }
 
     /// Joined rows.
@@ -377,7 +383,7 @@ impl Shared {
                     }
                     ValidEntries::Theirs => 0,
                     // Of a joined row that is a match one party says so.
-                    ValidEntries::All => u128::from(self.half.me == PartyId(0)),
+                    ValidEntries::All => u128::from(self.me == PartyId(0)),
                 }
             }
         })
@@ -407,7 +413,7 @@ impl JoinedRange {
     /// # Errors
     /// When an entry is in no payload: a bug.
     pub fn new(shared: Arc<Shared>, ranges: &RowRanges, unit: u64) -> Result<Self, Error> {
-        let Payloads { plan, payloads, column_slots, .. } = &shared.half.payloads;
+        let Payloads { plan, payloads, column_slots, .. } = &shared.payloads;
         let source = |(at, entry): (usize, &program::lower::JoinedEntry)| {
             let lost = || Error::misuse(format!("entry {at} is in no payload"));
             let source = match entry.holder {
@@ -447,7 +453,7 @@ impl JoinedRows for JoinedRange {
     }
 
     fn alone(&mut self, fold: u32) -> Result<u128, Error> {
-        let totals = &self.shared.half.alone;
+        let totals = &self.shared.alone;
         let total = totals.iter().find(|(known, _)| *known == fold).map(|(_, total)| *total);
         let total = total.ok_or_else(|| Error::misuse("a fold of another party's alone"))?;
         Ok(if self.totals { total } else { 0 })

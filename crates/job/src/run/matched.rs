@@ -1,15 +1,16 @@
 //! What an owner brings to the match, and what comes of it.
 
 use super::agree::Agreement;
-use super::join::{self, Attached, Half, JoinedRange, Shared};
+use super::join::{self, Attached, Half, JoinedRange, Payloads, Shared};
 use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, RangeRows};
-use crate::kept::MatchedRecord;
+use crate::kept::{KeptMatch, MatchedRecord};
 use crate::memory::{self, MemoryShares};
 use crate::prepare::{Built, Checked};
 use crate::ranges::RowRanges;
 use crate::stages::Stage as _;
+use crate::stages::columns::LayoutPulses;
 use crate::stages::compute::UnitRows;
 use crate::stages::link::LinkFacts;
 use crate::stages::matching::{MatchStage, MatchUnit};
@@ -173,7 +174,6 @@ impl OwnerRun<'_> {
                 self.match_anew(stage, dummies, agreement)?
             }
         };
-        self.log.end(self.session.traffic(), stage.name(), rows.count(), price);
         let in_match = dummies::in_match(&self.checked.study)?.filter(|_| !disclosed.size_hidden);
         let disclosed = Disclosure {
             uncovered: dummies::uncovered(&self.checked.study),
@@ -187,18 +187,30 @@ impl OwnerRun<'_> {
             ..disclosed
         };
         self.record(agreement, link, &rows, &disclosed)?;
+        let (traffic, over_lanes) = self.take_match_said();
+        self.log.end(&traffic, stage.name(), rows.count(), price);
+        over_lanes.iter().for_each(|said| self.log.again(said));
         Ok(MatchedRows { rows, disclosed })
     }
 
-    /// Rows that an earlier process of this run has matched and laid out.
+    /// What an earlier process of this run has matched and written down.
     fn take_up(
         &mut self,
         stage: &MatchStage<'_>,
         agreement: &Agreement,
         matched: &MatchedRecord,
     ) -> Result<MatchedRows, Error> {
-        let Checked { rows, roster, .. } = self.checked;
-        let rows = Placed::Spine(Arc::new(Aligned::reopened(rows.clone(), &matched.columns)?));
+        let Checked { built, engines, rows, me, roster, .. } = self.checked;
+        let rows = match (&matched.rows, engines.joined(), rows.spool()) {
+            (KeptMatch::Spine(columns), ..) => {
+                Placed::Spine(Arc::new(Aligned::reopened(rows.clone(), columns)?))
+            }
+            (KeptMatch::Joined(joined), Some(plan), Some((state, _))) => {
+                let payloads = Payloads::new(built, plan.clone())?;
+                Placed::Joined(Arc::new(Shared::reopened(payloads, *me, (state, joined))?))
+            }
+            (KeptMatch::Joined(_), ..) => return Err(Error::misuse("joined rows are of another study")),
+        };
         self.sizes_paid = matched.sizes_paid.then(|| self.begun_id(agreement));
         self.forget_journal()?;
         let price = Cost::zero(roster.len());
@@ -206,8 +218,8 @@ impl OwnerRun<'_> {
         Ok(MatchedRows { rows, disclosed: Disclosure { resumed: true, ..matched.disclosed.clone() } })
     }
 
-    /// Writes down that rows are matched and laid out, where a run goes on from that; what the match kept for
-    /// itself goes once the peer has as well.
+    /// Writes down what rows are matched to, where a run goes on from that; what the match kept for itself
+    /// goes once the peer has as well.
     fn record(
         &mut self,
         agreement: &Agreement,
@@ -216,14 +228,24 @@ impl OwnerRun<'_> {
         disclosed: &Disclosure,
     ) -> Result<(), Error> {
         let log = self.kept.as_mut().filter(|log| log.shared);
-        let (Some(log), Some(aligned)) = (log, rows.aligned()) else { return Ok(()) };
-        let (of, settled) = ((agreement.name, &agreement.tags[..]), (self.workers, link));
-        let told = (disclosed, self.sizes_paid.is_some());
-        let record = MatchedRecord::new(of, aligned, log.units_folder(), settled, told);
-        let record = record.ok_or_else(|| Error::misuse("rows in state are laid out there"))?;
-        log.set_matched(record)?;
+        let (Some(log), Some((state, _))) = (log, self.checked.rows.spool()) else { return Ok(()) };
         let peer = self.checked.me.other();
-        self.session.step("kept", |session| session.link(peer).exchange(&[1], &mut [0]))?;
+        self.session.step("kept", |session| {
+            let rows = match rows {
+                Placed::Spine(aligned) => aligned.kept().map(KeptMatch::Spine),
+                Placed::Joined(shared) => {
+                    let pulses = LayoutPulses::of_kept(shared.to_write());
+                    let kept = pulses.around(session, |written| shared.keep(state, written))?;
+                    Some(KeptMatch::Joined(kept))
+                }
+                Placed::Shares(..) => None,
+            };
+            let rows = rows.ok_or_else(|| Error::misuse("what is matched in state lies there"))?;
+            let (of, settled) = ((agreement.name, &agreement.tags[..]), (self.workers, link));
+            let told = (disclosed, self.sizes_paid.is_some());
+            log.set_matched(MatchedRecord::new(of, rows, log.units_folder(), settled, told))?;
+            session.link(peer).exchange(&[1], &mut [0])
+        })?;
         self.forget_journal()
     }
 
@@ -255,7 +277,11 @@ impl OwnerRun<'_> {
             SpillRoom::new(options.memory.map(|memory| memory / OWN_VALUES), options.scratch.as_deref());
         let identifiers = &OwnKeys::new(&rows, &order.rows)?;
         let unit = MatchUnit { identifiers, payload: payload.as_deref(), options };
-        let done = stage.run(&unit, &mut self.session)?;
+        let over_lanes = self.matches_over_lanes();
+        let done = match over_lanes {
+            true => self.match_over_lanes(stage, &unit)?,
+            false => stage.run(&unit, &mut self.session)?,
+        };
         drop(unit);
         drop(payload);
         let placed = match done.output {
@@ -264,7 +290,10 @@ impl OwnerRun<'_> {
                 Placed::Spine(Arc::new(self.aligned(stage, spine, &order, &done.disclosed, agreement)?))
             }
         };
-        let mut price = stage.price(&done.disclosed.sizes)?;
+        let mut price = match over_lanes {
+            true => stage.price_over_lanes(&done.disclosed.sizes, self.workers.into()),
+            false => stage.price(&done.disclosed.sizes)?,
+        };
         if resumed {
             // A match that goes on sends what is left: the price is then the most that it can cost.
             price = self.spent_on(stage.name(), price);

@@ -12,7 +12,7 @@ use crate::compose::{self, Facts, Views};
 use crate::course::{Actor, Completed, Course, Matched};
 use crate::engines::StudyEngine;
 use crate::interpret;
-use crate::kept::{MatchedRecord, RunLog};
+use crate::kept::{KeptMatch, MatchedRecord, RunLog};
 use crate::memory::{self, MemoryShares};
 use crate::prepare::Checked;
 use crate::stages::compute::ComputeStage;
@@ -22,7 +22,7 @@ use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
 use crate::stages::release::{ReleaseHolder, ReleaseStage, ReleaseUnit, Released, sees};
 use crate::stages::{Stage, StageLog};
-use crate::workers::{self, UnitsJob, WorkerPlace};
+use crate::workers::{self, ComputeUnits, UnitsDone, UnitsJob, WORD_CHANNELS, WorkerPlace};
 use base::{Error, Seed, limits};
 use engine::{DrawnNoise, Shares};
 use net::connect::Meeting;
@@ -70,6 +70,11 @@ pub(super) struct OwnerRun<'a> {
     pub releasing: bool,
     /// How many workers compute at once, as both have agreed.
     pub workers: u32,
+    /// Their connections for the match, until it is made over them; and whether it is.
+    pub match_lanes: Option<WorkerLanes>,
+    pub match_on_lanes: bool,
+    /// What was said over them.
+    pub match_said: Option<UnitsDone>,
     /// Who they were.
     pub computed: Option<WorkersInfo>,
     pub answer: OwnAnswer,
@@ -78,32 +83,47 @@ pub(super) struct OwnerRun<'a> {
 /// What two parties tell each other of the units of their computation before ledgers allow it.
 struct UnitWords {
     workers: u16,
-    /// Whether it keeps what is done.
-    keeps: bool,
+    keeps: UnitsKept,
     /// The match of these data that it holds; zeros for none.
     matched: Bytes32,
+}
+
+/// What a party keeps of what is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnitsKept {
+    Nothing,
+    /// All, and a match that goes on by itself, in `work`.
+    InWork,
+    /// All, and a match whose columns lie in state: its units may go over lanes.
+    InState,
+}
+
+impl UnitsKept {
+    fn of(number: u8) -> Option<Self> {
+        [Self::Nothing, Self::InWork, Self::InState].get(usize::from(number)).copied()
+    }
 }
 
 const UNIT_WORDS_BYTES: usize = 2 + 1 + 32;
 
 impl UnitWords {
     fn bytes(&self) -> [u8; UNIT_WORDS_BYTES] {
-        let all = [&self.workers.to_le_bytes()[..], &[u8::from(self.keeps)], &self.matched].concat();
+        let all = [&self.workers.to_le_bytes()[..], &[self.keeps as u8], &self.matched].concat();
         all.try_into().expect("the parts add up")
     }
 
     fn read(bytes: &[u8; UNIT_WORDS_BYTES]) -> Option<Self> {
         let [low, high, keeps, matched @ ..] = *bytes;
         let workers = u16::from_le_bytes([low, high]);
-        let known = (1..=limits::WORKERS).contains(&workers) && keeps <= 1;
-        known.then_some(Self { workers, keeps: keeps == 1, matched })
+        let keeps = UnitsKept::of(keeps)?;
+        (1..=limits::WORKERS).contains(&workers).then_some(Self { workers, keeps, matched })
     }
 }
 
 /// How workers of a run between two come about: words of their coordinators, and the way to their peers.
 pub(super) struct WorkerLanes {
-    words: Vec<Channels>,
-    port: LanePort,
+    pub words: Vec<Channels>,
+    pub port: Arc<LanePort>,
 }
 
 /// This party's own answer, which nothing that the others do takes away.
@@ -144,13 +164,14 @@ impl<'a> OwnerRun<'a> {
         (kept, mut meeting): (Option<&'a mut RunLog>, Meeting),
     ) -> Result<(Self, Option<WorkerLanes>), Error> {
         let roster = checked.study.roster();
-        let lanes = match outsourced::computes_in_units(&checked.study) {
-            true => {
-                let port = meeting.lane_port()?;
-                Some(WorkerLanes { words: std::mem::take(&mut meeting.workers), port })
-            }
-            false => None,
-        };
+        let (mut lanes, mut match_lanes) = (None, None);
+        if outsourced::computes_in_units(&checked.study) {
+            let port = Arc::new(meeting.lane_port()?);
+            let mut words = std::mem::take(&mut meeting.workers);
+            let more = words.split_off(words.len().min(WORD_CHANNELS as usize));
+            match_lanes = (!more.is_empty()).then(|| WorkerLanes { words: more, port: port.clone() });
+            lanes = Some(WorkerLanes { words, port });
+        }
         let parties = roster.len();
         let farewell = if parties > 2 { Some(meeting.farewell()?) } else { None };
         let session = Session::new(checked.me, roster, meeting.control, session_seed())
@@ -175,6 +196,9 @@ impl<'a> OwnerRun<'a> {
             sizes_paid: None,
             releasing: false,
             workers: 1,
+            match_lanes,
+            match_on_lanes: false,
+            match_said: None,
             computed: None,
             answer,
         };
@@ -243,37 +267,27 @@ impl<'a> OwnerRun<'a> {
         lanes: &mut WorkerLanes,
     ) -> Result<Shares, Error> {
         self.log.begin(stage.name(), stage.items());
-        let Checked { built, roster, me, .. } = self.checked;
+        let Checked { built, me, .. } = self.checked;
         let rows = |unit| rows.unit(built, *me, stage.ranges(), unit);
-        let units = stage.ranges().units();
+        let (units, ranges) = (stage.ranges().units(), *stage.ranges());
         let place = self.worker_place(units);
         let job = UnitsJob {
-            stage_of,
-            run: *self.session.id(),
-            me: *me,
-            roster,
             lanes: units.min(self.workers.into()) as u16,
-            ranges: *stage.ranges(),
-            engines: stage.engines(),
-            built,
-            rows: &rows,
-            place: &place,
-            host: self.party.workers.host.as_deref(),
-            allow: &self.party.allow,
-            deadline: Duration::from_millis(self.party.deadline_ms),
-            progress: self.watch.progress.clone(),
-            events: &*self.watch.events,
+            engine: Some((stage.engines(), built)),
             log: self.kept.as_deref_mut().filter(|log| log.shared).map(RefCell::new),
+            ..units_job((self.party, self.checked, self.watch), *self.session.id(), (stage.name(), &place))
         };
-        let mut done = workers::compute_units(&job, &mut lanes.words, &lanes.port)?;
+        let units_of = Box::new(ComputeUnits { stage_of, ranges, rows: &rows });
+        let words = std::mem::take(&mut lanes.words);
+        let done = workers::with_workers(&job, words, &lanes.port, |crew| crew.stage(units_of))?;
         self.log.end(&done.traffic, stage.name(), stage.items(), stage.price(&())?);
         self.log.again(&done);
         self.computed = Some(done.info(units, &place));
-        done.shares()
+        done.shares(built)
     }
 
     /// Processes where the operator asked for workers, or where there is more than one unit of work.
-    fn worker_place(&self, units: u64) -> WorkerPlace {
+    pub fn worker_place(&self, units: u64) -> WorkerPlace {
         let asked = self.party.workers.count.is_some();
         match &self.watch.worker {
             Some(command) if asked || units > 1 => WorkerPlace::Processes(command.clone()),
@@ -290,13 +304,19 @@ impl<'a> OwnerRun<'a> {
             return Ok(());
         }
         let matched = self.kept.as_ref().and_then(|log| log.matched(&agreement.tags)).cloned();
-        if let (Some(matched), Some((_, shape))) = (&matched, rows.spool()) {
+        let of_match = matched.as_ref().map(|matched| &matched.rows);
+        if let (Some(KeptMatch::Spine(columns)), Some((_, shape))) = (of_match, rows.spool()) {
             let laying = MemoryShares::of(self.party.memory, rows.len()).laying;
-            self.workers = self.workers.min(Aligned::lanes(&matched.columns, shape, laying));
+            self.workers = self.workers.min(Aligned::lanes(columns, shape, laying));
         }
         let (own, peer) = (self.workers, me.other());
         let name = matched.as_ref().map_or([0; 32], |matched| matched.name);
-        let mine = UnitWords { workers: own as u16, keeps: self.kept.is_some(), matched: name };
+        let keeps = match (&self.kept, self.journal()) {
+            (None, _) => UnitsKept::Nothing,
+            (Some(_), Some(_)) => UnitsKept::InWork,
+            (Some(_), None) => UnitsKept::InState,
+        };
+        let mine = UnitWords { workers: own as u16, keeps, matched: name };
         let theirs = self.session.step("agree", |session| {
             let mut theirs = [0; UNIT_WORDS_BYTES];
             session.link(peer).exchange(&mine.bytes(), &mut theirs)?;
@@ -304,9 +324,11 @@ impl<'a> OwnerRun<'a> {
             theirs.ok_or_else(|| session.link(peer).malformed("how many workers it has, and what it keeps"))
         })?;
         self.workers = own.min(theirs.workers.into());
-        self.matched = matched.filter(|matched| theirs.keeps && matched.name == theirs.matched);
+        let shared = theirs.keeps != UnitsKept::Nothing;
+        self.matched = matched.filter(|matched| shared && matched.name == theirs.matched);
         // What one side alone keeps nobody can go on with.
-        self.kept.iter_mut().for_each(|log| log.shared = theirs.keeps);
+        self.kept.iter_mut().for_each(|log| log.shared = shared);
+        self.match_on_lanes = [keeps, theirs.keeps] == [UnitsKept::InState; 2];
         Ok(())
     }
 
@@ -345,6 +367,29 @@ impl<'a> OwnerRun<'a> {
             all.push(SpentBy { viewer: PUBLIC.to_owned(), rho, delta: "0".to_owned() });
         }
         Ok(all)
+    }
+}
+
+/// Workers of a party in a meeting, who are to be told what to compute and where that is kept.
+pub(super) fn units_job<'u>(
+    (party, checked, watch): (&'u PartySetup, &'u Checked, &'u Watch),
+    run: Bytes32,
+    (step, place): (&'static str, &'u WorkerPlace),
+) -> UnitsJob<'u> {
+    UnitsJob {
+        run,
+        me: checked.me,
+        roster: &checked.roster,
+        lanes: 1,
+        engine: None,
+        step,
+        place,
+        host: party.workers.host.as_deref(),
+        allow: &party.allow,
+        deadline: Duration::from_millis(party.deadline_ms),
+        progress: watch.progress.clone(),
+        events: &*watch.events,
+        log: None,
     }
 }
 

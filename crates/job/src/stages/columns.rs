@@ -1,5 +1,6 @@
 //! Patience while columns are laid out: a party whose rows are outside memory brings them in the order of the
-//! spine, which takes minutes where there are many, and its peers must not take that for silence.
+//! spine, or writes down its shares of them, which takes minutes where there are many, and its peers must not
+//! take that for silence.
 
 use crate::spool::study_spools;
 use base::{Cost, Error, PartyId};
@@ -28,11 +29,17 @@ impl LayoutPulses {
         let most = sizes.rows.iter().copied().max().unwrap_or(0);
         // Shares come out along joined rows: nothing is laid out.
         let spine = study.matching.matcher.features().form == OutputForm::Spine;
-        Self::new(if study_spools(study) && spine { most } else { 0 }, PULSE_ROWS)
+        Self::new(if study_spools(study) && spine { PASSES * most } else { 0 }, PULSE_ROWS)
     }
 
-    fn new(rows: u64, every: u64) -> Self {
-        Self { all: (PASSES * rows).checked_div(every).unwrap_or(0), every }
+    /// While so many rows are written down that both hold shares of: under no price, since who keeps them is
+    /// the parties' own affair.
+    pub fn of_kept(rows: u64) -> Self {
+        Self::new(rows, PULSE_ROWS)
+    }
+
+    fn new(dealt: u64, every: u64) -> Self {
+        Self { all: dealt.checked_div(every).unwrap_or(0), every }
     }
 
     /// What all say.
@@ -95,7 +102,7 @@ mod tests {
     /// A party that works for longer than its peers' deadline is waited for, and all say what was priced.
     #[test]
     fn peers_wait_for_columns_that_are_laid_out() {
-        let pulses = LayoutPulses::new(1000, 100);
+        let pulses = LayoutPulses::new(2000, 100);
         for parties in [2, 3] {
             let done = Cluster::new(parties, 3).deadline(Duration::from_millis(1000)).run(|session| {
                 let me = session.me();

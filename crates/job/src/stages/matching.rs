@@ -11,9 +11,10 @@ use crate::run::outsourced;
 use crate::spool::of_parties;
 use base::{Cost, Error, PartyId, limits};
 use engine::RowSource;
+use matching::pid::{self, UnitCrew};
 use matching::{
     IdentifierSource, MatchDisclosure, MatchDisk, MatchEstimate, MatchOptions, MatchOutcome, MatchSizes,
-    Matcher, PayloadSource,
+    Matcher, PayloadSource, PlannedRows, PrivateId,
 };
 use net::Session;
 use privacy::dummies;
@@ -31,6 +32,8 @@ pub(crate) struct MatchStage<'a> {
     /// What all agree on.
     pub agreed: MatchOptions,
     rows: [u64; 2],
+    /// Rows that are taken to be in the files of both.
+    both: Option<u64>,
 }
 
 /// What an owner brings to one unit.
@@ -62,7 +65,25 @@ impl<'a> MatchStage<'a> {
         };
         let (ot, roles) = (study.compute.ot, outsourced::roles(study));
         let agreed = MatchOptions { layouts, ot, roles, ..study.matching.options() };
-        Ok(Self { study, matcher: study.matching.matcher, agreed, rows })
+        Ok(Self { study, matcher: study.matching.matcher, agreed, rows, both: None })
+    }
+
+    /// The same where so many rows are taken to be in the files of both.
+    ///
+    /// # Errors
+    /// When it is not between two parties, or one has fewer rows.
+    pub fn with_both(self, both: Option<u64>) -> Result<Self, Error> {
+        let Some(shared) = both else { return Ok(self) };
+        if self.study.parties.len() != 2 || self.matcher.features().public_identifiers {
+            return Err(Error::input("how many rows are in both files is assumed of a match of two parties"));
+        }
+        match shared > self.rows[0].min(self.rows[1]) {
+            true => Err(Error::input(format!(
+                "{shared} rows in both of {} and {}: no more are in both than the smaller one has",
+                self.rows[0], self.rows[1]
+            ))),
+            false => Ok(Self { both, ..self }),
+        }
     }
 
     /// The least memory for own columns, where the protocol moves what does not fit to disk.
@@ -103,6 +124,27 @@ impl<'a> MatchStage<'a> {
         session.step(self.name(), |s| self.matcher.run(s, *identifiers, *payload, options))
     }
 
+    /// The same, with its units over lanes of a crew.
+    ///
+    /// # Errors
+    /// Those of [`PrivateId::run_over_lanes`].
+    pub fn run_over_lanes(
+        &self,
+        unit: &MatchUnit<'_>,
+        session: &mut Session,
+        crew: &mut dyn UnitCrew,
+    ) -> Result<MatchOutcome, Error> {
+        let MatchUnit { identifiers, options, .. } = unit;
+        session.step(self.name(), |s| PrivateId.run_over_lanes(s, *identifiers, options, crew))
+    }
+
+    /// What that costs, over so many lanes.
+    pub fn price_over_lanes(&self, sizes: &MatchSizes, lanes: u64) -> Cost {
+        let cost = pid::price_over_lanes(sizes.pair(), self.agreed.partitions, lanes);
+        let pulses = self.pulses(sizes).cost(cost.sent.len());
+        cost + pulses
+    }
+
     /// A server's part in it, with so many bytes of memory.
     ///
     /// # Errors
@@ -123,7 +165,8 @@ impl<'a> MatchStage<'a> {
             return Err(Error::limit("limits::ROWS, rows of both sides", all, limits::ROWS));
         }
         let keys = self.study.matching.identifiers.len() as u64;
-        let mut estimate = self.matcher.estimate(&padded, keys, &self.agreed);
+        let planned = PlannedRows { rows: &padded, keys, both: self.both };
+        let mut estimate = self.matcher.estimate(&planned, &self.agreed);
         if most > 0 {
             estimate.why += &format!(", {most} made-up rows of each at most");
         }

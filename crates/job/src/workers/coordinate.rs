@@ -2,11 +2,10 @@
 //! happened. Words to and from the peer's coordinator, workers, lanes and clocks are here; rules are there.
 
 use super::launch::{Crew, CrewEvent};
-use super::order::{FinishedWork, LaneWay, WorkerBeat, WorkerEvent, WorkerOrder};
-use super::words::{WordLink, word_link};
-use super::{UnitsDone, UnitsJob};
+use super::order::{FinishedWork, LaneWay, UnitAttempt, WorkerBeat, WorkerEvent, WorkerOrder};
+use super::words::{WordLink, WordReader, word_link};
+use super::{UnitsDone, UnitsJob, UnitsStage};
 use crate::run::Event;
-use crate::stages::compute::COMPUTE;
 use base::{At, ChannelError, Error, Fault};
 use net::lanes::{LaneArrival, LanePort};
 use net::{Channels, KeyFingerprint, Traffic};
@@ -18,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use units::{
     ByeReason, FailureCause, FinishedAttempt, HeldResult, LaneAction, LaneBook, LaneEvent, UnitAction,
-    UnitDeviation, UnitEvent, UnitFailure, UnitMachine, UnitRecord, UnitsSetting, Word,
+    UnitDeviation, UnitEvent, UnitFailure, UnitMachine, UnitRecord, Word,
 };
 
 /// How often coordinators say that they are there, and clocks are looked at.
@@ -31,8 +30,6 @@ const IDLE: Duration = Duration::from_secs(600);
 const AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(30)];
 /// What has happened and waits to be looked at: who tells more waits.
 const INPUTS: usize = 1024;
-/// The stage in seals and words; there is one yet.
-const STAGE: u8 = 1;
 
 /// What happened, from whichever thread.
 pub(super) enum CoordinatorInput {
@@ -96,9 +93,10 @@ fn failed_unit(record: &UnitRecord) -> Option<FailedUnit> {
     Some(FailedUnit { unit, attempt, cause: cause.words().to_owned(), peer })
 }
 
-/// A stage under way.
+/// A crew of workers, and the stage under way.
 struct Coordinator<'j, 'a> {
     job: &'j UnitsJob<'a>,
+    stage: Box<dyn UnitsStage + 'j>,
     state: UnitMachine,
     book: LaneBook,
     crew: Crew,
@@ -126,34 +124,39 @@ struct Coordinator<'j, 'a> {
     /// When clocks were looked at last.
     looked: Instant,
     sealed: bool,
-    /// Whether the peer has said goodbye after the seal.
+    /// Whether the peer has said goodbye after the last seal.
     parted: bool,
 }
 
-/// Has a stage's units computed, all of them, by as many workers as both sides have; words go over the two
-/// channels that a meeting made for it.
+/// Workers of a meeting, who do one stage after the other: they come up with the first one.
+pub(crate) struct UnitsCrew<'j, 'a> {
+    job: &'j UnitsJob<'a>,
+    port: &'j LanePort,
+    words: Option<(WordLink, WordReader)>,
+    inputs: (SyncSender<CoordinatorInput>, Option<Receiver<CoordinatorInput>>),
+    open: Option<Coordinator<'j, 'a>>,
+}
+
+/// Has the units of some stages done, all of each before any of the next, by as many workers as both sides
+/// have; words go over the two channels that a meeting made for it.
 ///
 /// # Errors
-/// When an attempt has failed too often, the peer deviates or is gone, or the rows cannot be read.
-pub(crate) fn compute_units(
-    job: &UnitsJob<'_>,
-    channels: &mut Vec<Channels>,
-    port: &LanePort,
-) -> Result<UnitsDone, Error> {
+/// When an attempt has failed too often, the peer deviates or is gone, or the rows cannot be read; and those
+/// of `stages`.
+pub(crate) fn with_workers<'j, 'a, T>(
+    job: &'j UnitsJob<'a>,
+    channels: Vec<Channels>,
+    port: &'j LanePort,
+    stages: impl FnOnce(&mut UnitsCrew<'j, 'a>) -> Result<T, Error>,
+) -> Result<T, Error> {
     let (sender, inputs) = sync_channel(INPUTS);
-    let (words, reader) = word_link(channels, job.me, &job.at(), job.deadline)?;
-    reader.start(sender.clone())?;
-    let setting = UnitsSetting {
-        run: job.stage_of,
-        stage: STAGE,
-        units: u32::try_from(job.ranges.units()).map_err(|_| Error::misuse("too many units"))?,
-        lanes: job.lanes,
-        leads: job.me.0 == 0,
-    };
+    let words = word_link(channels, job.me, &job.at(job.step), job.deadline)?;
+    let mut crew =
+        UnitsCrew { job, port, words: Some(words), inputs: (sender.clone(), Some(inputs)), open: None };
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if let LanePort::Listens(port) = port {
-            let (sender, over) = (sender.clone(), &over);
+            let over = &over;
             scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) {
                     if let Some(come) = port.next(TICK / 20) {
@@ -163,46 +166,84 @@ pub(crate) fn compute_units(
                 }
             });
         }
-        let done = Coordinator::new(job, setting, words, (sender, inputs));
-        let done = done.and_then(|(coordinator, first)| coordinator.run(first, port));
+        let done = stages(&mut crew);
+        let done = crew.close(done);
+        // Who would tell it more is not kept waiting.
+        drop(crew);
         over.store(true, Ordering::Relaxed);
         done
     })
 }
 
+impl<'j> UnitsCrew<'j, '_> {
+    /// How many lanes there are.
+    pub fn lanes(&self) -> u16 {
+        self.job.lanes
+    }
+
+    /// Has all units of a stage done.
+    ///
+    /// # Errors
+    /// As [`with_workers`]; no stage follows an error.
+    pub fn stage(&mut self, stage: Box<dyn UnitsStage + 'j>) -> Result<UnitsDone, Error> {
+        let first = match &mut self.open {
+            Some(coordinator) => {
+                coordinator.next(stage)?;
+                Vec::new()
+            }
+            none => {
+                let begun = || Error::misuse("a crew comes up once");
+                let (words, reader) = self.words.take().ok_or_else(begun)?;
+                let (sender, inputs) = (&self.inputs.0, self.inputs.1.take().ok_or_else(begun)?);
+                reader.start(sender.clone())?;
+                let (coordinator, first) =
+                    Coordinator::new(self.job, stage, words, (sender.clone(), inputs))?;
+                *none = Some(coordinator);
+                first
+            }
+        };
+        let coordinator = self.open.as_mut().ok_or_else(|| Error::misuse("the crew is there"))?;
+        coordinator.rounds(first, self.port)?;
+        coordinator.total()
+    }
+
+    /// Says goodbye after the last stage, or that something has failed.
+    fn close<T>(&mut self, done: Result<T, Error>) -> Result<T, Error> {
+        let Some(coordinator) = &mut self.open else { return done };
+        match done {
+            Ok(done) => coordinator.leave().map(|()| done),
+            Err(error) => {
+                coordinator.fail(&error);
+                Err(error)
+            }
+        }
+    }
+}
+
 impl<'j, 'a> Coordinator<'j, 'a> {
     fn new(
         job: &'j UnitsJob<'a>,
-        setting: UnitsSetting,
+        stage: Box<dyn UnitsStage + 'j>,
         words: WordLink,
         (sender, inputs): (SyncSender<CoordinatorInput>, Receiver<CoordinatorInput>),
     ) -> Result<(Self, Vec<LaneAction>), Error> {
-        let (book, first) = LaneBook::new(setting.lanes);
-        let lanes = (0..setting.lanes).map(|_| LaneHere::default()).collect();
-        let mut failed = Vec::new();
-        let (mut finished, mut state) = (BTreeMap::new(), UnitMachine::new(setting.clone(), &[]));
-        if let Some(log) = &job.log {
-            let mut log = log.borrow_mut();
-            finished
-                .extend(log.held_work()?.into_iter().map(|(unit, attempt, work)| ((unit, attempt), work)));
-            state = UnitMachine::new(setting, log.units());
-            failed.extend(log.units().iter().filter_map(failed_unit));
-        }
-        let computed_before =
-            (0..job.ranges.units() as u32).filter(|unit| state.held(*unit).is_some()).count() as u64;
-        let coordinator = Self {
+        let (book, first) = LaneBook::new(job.lanes);
+        let lanes = (0..job.lanes).map(|_| LaneHere::default()).collect();
+        let state = UnitMachine::new(job.setting(&*stage), &[]);
+        let mut coordinator = Self {
             job,
+            stage,
             state,
             book,
             crew: job.crew(move |event| drop(sender.send(CoordinatorInput::Crew(event)))),
             words,
             inputs,
             lanes,
-            finished,
-            computed_before,
+            finished: BTreeMap::new(),
+            computed_before: 0,
             records: Vec::new(),
             lost: Traffic::default(),
-            failed,
+            failed: Vec::new(),
             failed_before: 0,
             failed_rows: 0,
             why: None,
@@ -213,61 +254,93 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             sealed: false,
             parted: false,
         };
+        coordinator.take_up()?;
         Ok((coordinator, first))
     }
 
-    /// Carries the stage out, after the `first` actions of its lanes.
-    fn run(mut self, first: Vec<LaneAction>, port: &LanePort) -> Result<UnitsDone, Error> {
-        let done = self.rounds(first, port);
-        // Who was replaced says nothing more: another process speaks for this party.
-        let speaks = !self.job.log.as_ref().is_some_and(|log| log.borrow().fenced);
-        if let (Err(error), true) = (&done, speaks) {
-            let reason = match error.kind() {
-                Fault::Deviated(_) => ByeReason::Deviation,
-                _ => ByeReason::Failed,
-            };
-            // The peer may be what is gone.
-            let _ = self.words.say(&Word::Bye { reason }).and_then(|()| self.words.finish());
+    /// Goes to the next stage, over the lanes that are there.
+    fn next(&mut self, stage: Box<dyn UnitsStage + 'j>) -> Result<(), Error> {
+        self.state = UnitMachine::new(self.job.setting(&*stage), &[]);
+        self.stage = stage;
+        for lane in &mut self.lanes {
+            (lane.running, lane.waiting) = (None, None);
         }
-        done?;
-        self.total()
+        (self.rows_done, self.told, self.stood, self.sealed) = (0, (0, 0), Instant::now(), false);
+        self.take_up()
     }
 
+    /// Takes up what is written down of the stage.
+    fn take_up(&mut self) -> Result<(), Error> {
+        let Some(log) = &self.job.log else { return Ok(()) };
+        let mut log = log.borrow_mut();
+        let held = log.held_work()?.into_iter();
+        self.finished.extend(held.map(|(unit, attempt, work)| ((unit, attempt), work)));
+        self.state = UnitMachine::new(self.job.setting(&*self.stage), log.units());
+        self.failed.extend(log.units().iter().filter_map(failed_unit));
+        let held = (0..self.stage.units()).filter(|unit| self.state.held(*unit).is_some());
+        self.computed_before = held.count() as u64;
+        Ok(())
+    }
+
+    /// Tells the peer that something has failed.
+    fn fail(&mut self, error: &Error) {
+        // Who was replaced says nothing more: another process speaks for this party.
+        if self.job.log.as_ref().is_some_and(|log| log.borrow().fenced) {
+            return;
+        }
+        let reason = match error.kind() {
+            Fault::Deviated(_) => ByeReason::Deviation,
+            _ => ByeReason::Failed,
+        };
+        // The peer may be what is gone.
+        let _ = self.words.say(&Word::Bye { reason }).and_then(|()| self.words.finish());
+    }
+
+    /// Parts after the last seal.
+    fn leave(&mut self) -> Result<(), Error> {
+        self.words.say(&Word::Bye { reason: ByeReason::Done })?;
+        self.words.finish()?;
+        let until = Instant::now() + self.job.deadline;
+        while !self.parted {
+            match self.inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(input) => self.part(input)?,
+                Err(_) => return Err(self.stands_still(self.job.deadline)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries the stage out, after the `first` actions of its lanes.
     fn rounds(&mut self, first: Vec<LaneAction>, port: &LanePort) -> Result<(), Error> {
         self.take_lane_actions(first, port)?;
         self.step(UnitEvent::Met)?;
         // Those of earlier meetings, and what was under way as they ended.
         (self.failed_before, self.failed_rows) = (self.failed.len() as u64, 0);
+        let up = |lane: &u16| self.lanes[usize::from(*lane)].up;
+        let up: Vec<u16> = (0..self.job.lanes).filter(up).collect();
+        up.into_iter().try_for_each(|lane| self.step(UnitEvent::LaneUp(lane)))?;
         let mut tick = Instant::now() + TICK;
-        while !(self.sealed && self.parted) {
-            if !self.sealed {
-                self.make_due_doors()?;
-                self.words.flush()?;
-            }
+        while !self.sealed {
+            self.make_due_doors()?;
+            self.words.flush()?;
             let due = self.lanes.iter().filter_map(|lane| lane.due).map(|(at, _)| at);
             let until = due.min().map_or(tick, |due| due.min(tick));
             match self.inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(input) if self.sealed => self.part(input)?,
                 Ok(input) => self.take(input, port)?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::misuse("a coordinator hears itself at least"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if self.sealed && self.stood.elapsed() > self.job.deadline {
-                return Err(self.stands_still(self.job.deadline));
-            }
-            if Instant::now() >= tick {
-                if !self.sealed {
-                    self.look_at_clocks(port)?;
-                }
+            if Instant::now() >= tick && !self.sealed {
+                self.look_at_clocks(port)?;
                 tick = Instant::now() + TICK;
             }
         }
-        Ok(())
+        self.words.flush()
     }
 
-    /// After the seal nothing matters but that the peer has sealed, too: its workers leave as ours do.
+    /// After the last seal nothing matters but that the peer has sealed, too: its workers leave as ours do.
     fn part(&mut self, input: CoordinatorInput) -> Result<(), Error> {
         match input {
             CoordinatorInput::Word(Word::Bye { reason: ByeReason::Done }) => self.parted = true,
@@ -342,18 +415,25 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 self.report();
                 Ok(())
             }
-            WorkerEvent::Finished { unit, attempt, session, work } => {
+            // It was at an attempt of a stage that is sealed, for which nobody waits.
+            WorkerEvent::Finished { at, work: FinishedWork { traffic, .. }, .. }
+            | WorkerEvent::GaveUp { at, traffic, .. }
+                if at.stage != self.stage.number() =>
+            {
+                self.lost.merge(&traffic);
+                Ok(())
+            }
+            WorkerEvent::Finished { at: UnitAttempt { unit, attempt, .. }, session, transcript, work } => {
                 here.ends(unit, attempt);
-                let object = *blake3::hash(&work.shares).as_bytes();
-                let bytes = work.shares.len() as u64;
-                let held = HeldResult { attempt, session, transcript: [0; 32], object, bytes };
+                let (object, bytes) = (*blake3::hash(&work.shares).as_bytes(), work.shares.len() as u64);
+                let held = HeldResult { attempt, session, transcript, object, bytes };
                 if let Some(log) = &self.job.log {
                     log.borrow_mut().put_work(unit, attempt, &work)?;
                 }
                 self.finished.insert((unit, attempt), work);
                 self.step(UnitEvent::Finished(FinishedAttempt { unit, held }))
             }
-            WorkerEvent::GaveUp { unit, attempt, cause, error, traffic } => {
+            WorkerEvent::GaveUp { at: UnitAttempt { unit, attempt, .. }, cause, error, traffic } => {
                 here.ends(unit, attempt);
                 self.lost.merge(&traffic);
                 // What this party does wrong it would do wrong again.
@@ -493,19 +573,15 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                     }
                 }
                 UnitAction::Again { unit, attempt, cause, peer } => {
-                    let units = self.job.ranges.units();
+                    let (units, what) = (self.stage.units(), self.stage.what());
                     let whose = if peer { "the peer's" } else { "this" };
                     (self.job.events)(Event::Note(format!(
-                        "attempt {attempt} at unit {unit} of {units} failed on {whose} side, as {}: it is \
-                         computed again",
+                        "attempt {attempt} at unit {unit} of {units}{what} failed on {whose} side, as {}: it \
+                         is computed again",
                         cause.words()
                     )));
                 }
-                UnitAction::Sealed { .. } => {
-                    self.sealed = true;
-                    self.words.say(&Word::Bye { reason: ByeReason::Done })?;
-                    self.words.finish()?;
-                }
+                UnitAction::Sealed { .. } => self.sealed = true,
                 UnitAction::End(failure) => return Err(self.ended(failure)),
             }
         }
@@ -527,10 +603,11 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             self.lanes[usize::from(lane)].waiting = Some((unit, attempt));
             return Ok(());
         }
-        let rows = Box::new((self.job.rows)(unit.into())?);
+        let at = UnitAttempt { stage: self.stage.number(), unit, attempt };
+        let work = Box::new(self.stage.work(unit, attempt)?);
         let progressed = Instant::now();
         self.lanes[usize::from(lane)].running = Some(Running { unit, attempt, rows: 0, progressed });
-        self.crew.order(lane, WorkerOrder::Start { unit, attempt, rows })
+        self.crew.order(lane, WorkerOrder::Start { at, work })
     }
 
     fn look_at_clocks(&mut self, port: &LanePort) -> Result<(), Error> {
@@ -560,7 +637,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 continue;
             }
             // All rows as one unit may take longer from one word of progress to the next.
-            let slow = self.job.ranges.units() == 1;
+            let slow = self.stage.units() == 1;
             let idle = here.running.as_ref().filter(|running| !slow && now - running.progressed > IDLE);
             if let Some(Running { unit, attempt, .. }) = idle {
                 let (unit, attempt, cause) = (*unit, *attempt, FailureCause::NoProgress);
@@ -574,53 +651,54 @@ impl<'j, 'a> Coordinator<'j, 'a> {
 
     /// Rows of a unit.
     fn size(&self, unit: u32) -> u64 {
-        let range = self.job.ranges.range(unit.into());
-        range.end - range.start
+        self.stage.rows(unit)
     }
 
     /// Rows whose computation is over at this side, told to whoever watches.
     fn report(&mut self) -> u64 {
-        let ranges = &self.job.ranges;
-        let held = (0..ranges.units() as u32).filter(|unit| self.state.held(*unit).is_some());
+        let units = self.stage.units();
+        let held = (0..units).filter(|unit| self.state.held(*unit).is_some());
         let held = held.map(|unit| self.size(unit));
         let running = self.lanes.iter().filter_map(|lane| lane.running.as_ref()).map(|running| running.rows);
         self.rows_done = held.chain(running).sum::<u64>().max(self.rows_done);
-        self.job.progress.report(COMPUTE, self.rows_done, ranges.rows());
+        let all = (0..units).map(|unit| self.size(unit)).sum();
+        self.job.progress.report(self.job.step, self.rows_done.min(all), all);
         let told = (self.state.done().into(), self.failed.len() as u64);
         if std::mem::replace(&mut self.told, told) != told {
             let (done, again) = told;
-            (self.job.events)(Event::Units { done, of: ranges.units(), again });
+            (self.job.events)(Event::Units { done, of: units.into(), again });
         }
         self.rows_done
     }
 
-    /// All units' shares, added up: sums modulo powers of two, whatever the order.
-    fn total(mut self) -> Result<UnitsDone, Error> {
+    /// Results of all units.
+    fn total(&mut self) -> Result<UnitsDone, Error> {
         self.report();
-        let mut done = UnitsDone::new();
-        for unit in 0..self.job.ranges.units() as u32 {
+        let mut done = UnitsDone::default();
+        for unit in 0..self.stage.units() {
             let held = self.state.held(unit).ok_or_else(|| Error::misuse("what is sealed is held"))?;
             let work = self.finished.remove(&(unit, held.attempt));
             let FinishedWork { shares, traffic } =
                 work.ok_or_else(|| Error::misuse("what is held is there"))?;
-            done.add(self.job.built, &shares, &traffic)?;
+            done.traffic.merge(&traffic);
+            done.results.push(shares);
         }
         // What was finished and not held by both was in vain.
-        self.finished.values().for_each(|work| self.lost.merge(&work.traffic));
-        done.lost = self.lost;
-        (done.failed, done.failed_before) = (self.failed, self.failed_before);
-        done.failed_rows = self.failed_rows;
-        done.computed_before = self.computed_before;
+        std::mem::take(&mut self.finished).values().for_each(|work| self.lost.merge(&work.traffic));
+        done.lost = std::mem::take(&mut self.lost);
+        done.failed = std::mem::take(&mut self.failed);
+        (done.failed_before, done.failed_rows) = (self.failed_before, self.failed_rows);
+        done.computed_before = std::mem::take(&mut self.computed_before);
         done.peaks = self.lanes.iter().map(|lane| lane.peak_memory).collect();
         Ok(done)
     }
 
     fn error(&self, kind: Fault) -> Error {
-        Error::new(self.job.at(), kind)
+        Error::new(self.job.at(self.job.step), kind)
     }
 
     fn deviates(&self, UnitDeviation(check): UnitDeviation) -> Error {
-        let At { party, peer, step } = self.job.at();
+        let At { party, peer, step } = self.job.at(self.job.step);
         let accused = peer.clone().into_iter().collect();
         let accusation = base::Accusation { by: party, accused, step, through: None };
         self.error(Fault::Deviated(check)).accusing(accusation)

@@ -2,7 +2,8 @@
 //! its length (4 bytes, little endian), a tag and fields in order. Both ends are one program of one party, so
 //! that a frame that decodes to nothing is a fault of ours; its length is bounded all the same.
 
-use super::order::{FinishedWork, WorkerBeat, WorkerEvent};
+use super::match_units::MatchUnitTold;
+use super::order::{FinishedWork, UnitAttempt, WorkerBeat, WorkerEvent};
 use base::{Accusation, At, ChannelError, Error, Fault};
 use net::{KeyFingerprint, Traffic};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ const FRAME_BYTES: usize = 1 << 30;
 
 /// What a coordinator says to a worker process: [`super::order::WorkerOrder`] without what travels on the
 /// other socket, which is a stream and rows.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) enum OrderFrame {
     Door {
         generation: u32,
@@ -26,17 +27,22 @@ pub(crate) enum OrderFrame {
         peer: [u8; 16],
         way: WayFrame,
     },
+    /// So many rows are served.
     Start {
-        unit: u32,
-        attempt: u32,
+        at: UnitAttempt,
         rows: u64,
+    },
+    /// A unit of the match.
+    Match {
+        at: UnitAttempt,
+        unit: Box<MatchUnitTold>,
     },
     /// Cuts the lane at once, whatever the worker is doing.
     Drop,
 }
 
 /// How a worker comes to its lane.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) enum WayFrame {
     Dial(String),
     /// The socket comes next over the other stream.
@@ -66,14 +72,13 @@ enum EventFrame {
     },
     /// The shares come next, as a frame of their own.
     Finished {
-        unit: u32,
-        attempt: u32,
+        at: UnitAttempt,
         session: [u8; 32],
+        transcript: [u8; 32],
         traffic: Traffic,
     },
     GaveUp {
-        unit: u32,
-        attempt: u32,
+        at: UnitAttempt,
         cause: u8,
         error: ErrorFrame,
         traffic: Traffic,
@@ -191,7 +196,7 @@ pub(crate) fn read_frame(stream: &mut UnixStream) -> Result<Option<Zeroizing<Vec
 /// As [`write_frame`].
 pub(crate) fn write_value(stream: &mut UnixStream, value: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_vec(value).map_err(|e| Error::misuse(format!("no frame: {e}")))?;
-    write_frame(stream, &text)
+    write_frame(stream, &Zeroizing::new(text))
 }
 
 /// The next value; none at the end of the stream.
@@ -218,14 +223,14 @@ pub(crate) fn write_event(stream: &mut UnixStream, event: WorkerEvent) -> Result
             EventFrame::Down { generation, cause: cause.number(), error: ErrorFrame::of(&error) }
         }
         WorkerEvent::Beat(WorkerBeat { rows, peak_memory }) => EventFrame::Beat { rows, peak_memory },
-        WorkerEvent::Finished { unit, attempt, session, work } => {
+        WorkerEvent::Finished { at, session, transcript, work } => {
             let FinishedWork { shares, traffic } = work;
-            write_value(stream, &EventFrame::Finished { unit, attempt, session, traffic })?;
+            write_value(stream, &EventFrame::Finished { at, session, transcript, traffic })?;
             return write_frame(stream, &shares);
         }
-        WorkerEvent::GaveUp { unit, attempt, cause, error, traffic } => {
+        WorkerEvent::GaveUp { at, cause, error, traffic } => {
             let (cause, error) = (cause.number(), ErrorFrame::of(&error));
-            EventFrame::GaveUp { unit, attempt, cause, error, traffic }
+            EventFrame::GaveUp { at, cause, error, traffic }
         }
         WorkerEvent::Gone { error } => EventFrame::Gone { error: ErrorFrame::of(&error) },
     };
@@ -250,13 +255,13 @@ pub(crate) fn read_event(stream: &mut UnixStream) -> Result<Option<WorkerEvent>,
             WorkerEvent::Down { generation, cause: cause(number)?, error: error.into_error() }
         }
         EventFrame::Beat { rows, peak_memory } => WorkerEvent::Beat(WorkerBeat { rows, peak_memory }),
-        EventFrame::Finished { unit, attempt, session, traffic } => {
+        EventFrame::Finished { at, session, transcript, traffic } => {
             let shares = read_frame(stream)?.ok_or_else(|| Error::misuse("shares of a unit are missing"))?;
-            WorkerEvent::Finished { unit, attempt, session, work: FinishedWork { shares, traffic } }
+            WorkerEvent::Finished { at, session, transcript, work: FinishedWork { shares, traffic } }
         }
-        EventFrame::GaveUp { unit, attempt, cause: number, error, traffic } => {
+        EventFrame::GaveUp { at, cause: number, error, traffic } => {
             let (cause, error) = (cause(number)?, error.into_error());
-            WorkerEvent::GaveUp { unit, attempt, cause, error, traffic }
+            WorkerEvent::GaveUp { at, cause, error, traffic }
         }
         EventFrame::Gone { error } => WorkerEvent::Gone { error: error.into_error() },
     }))

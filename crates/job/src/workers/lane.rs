@@ -1,9 +1,11 @@
 //! One worker: it opens its lane and computes units over it, one after the other, whether it is a thread of
 //! its coordinator or a process of its own.
 
-use super::order::{FinishedWork, LaneWay, WorkerBeat, WorkerEvent, WorkerOrder, cause_of};
+use super::order::{
+    FinishedWork, LaneWay, UnitAttempt, UnitWork, WorkerBeat, WorkerEvent, WorkerOrder, cause_of,
+};
 use crate::engines::StudyEngine;
-use crate::stages::compute::{COMPUTE, UnitRows};
+use crate::stages::compute::COMPUTE;
 use crate::usage::peak_memory_bytes;
 use base::{ChannelError, Error, Fault, PartyId, Roster, Seed};
 use net::lanes::{LaneChannel, LaneCutter, LaneKey, LaneListener, LaneTerms, dial_lane, take_lane};
@@ -35,7 +37,8 @@ pub(crate) struct LaneJob {
     pub host: Option<String>,
     /// From where it takes connections then.
     pub allow: Vec<IpNetwork>,
-    pub engines: StudyEngine,
+    /// What it computes with; none of a crew that computes nothing.
+    pub engines: Option<StudyEngine>,
     /// Of its next session.
     pub seed: Seed,
 }
@@ -80,7 +83,7 @@ impl LaneWorker {
             match orders.recv_timeout(LOOK) {
                 Ok(WorkerOrder::Door { generation }) => self.make_door(generation),
                 Ok(WorkerOrder::Connect { generation, peer, way }) => self.connect(generation, peer, way),
-                Ok(WorkerOrder::Start { unit, attempt, rows }) => self.start(unit, attempt, *rows),
+                Ok(WorkerOrder::Start { at, work }) => self.start(at, *work),
                 Ok(WorkerOrder::Drop) => self.leave(),
                 Err(RecvTimeoutError::Timeout) => self.look(),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -144,23 +147,23 @@ impl LaneWorker {
         Ok(OpenLane { generation, id, session: session.with_id(id).with_progress(progress) })
     }
 
-    fn start(&mut self, unit: u32, attempt: u32, rows: UnitRows) {
+    fn start(&mut self, at: UnitAttempt, work: UnitWork) {
         self.done.store(0, Ordering::Relaxed);
         let Some(lane) = &mut self.lane else {
             let error = Error::misuse("a unit is computed over a lane");
             let (cause, traffic) = (FailureCause::LaneCut, Traffic::default());
-            return (self.tell)(WorkerEvent::GaveUp { unit, attempt, cause, error, traffic });
+            return (self.tell)(WorkerEvent::GaveUp { at, cause, error, traffic });
         };
-        let done = attempt_at(&self.job.engines, &mut lane.session, (unit, attempt), rows);
+        let done = attempt_at(self.job.engines.as_ref(), &mut lane.session, at, work);
         let traffic = lane.session.take_traffic();
         match done {
-            Ok(shares) => {
+            Ok((shares, transcript)) => {
                 let work = FinishedWork { shares, traffic };
-                (self.tell)(WorkerEvent::Finished { unit, attempt, session: lane.id, work });
+                (self.tell)(WorkerEvent::Finished { at, session: lane.id, transcript, work });
             }
             Err(error) => {
                 let (cause, told) = (cause_of(&error), error.clone());
-                (self.tell)(WorkerEvent::GaveUp { unit, attempt, cause, error: told, traffic });
+                (self.tell)(WorkerEvent::GaveUp { at, cause, error: told, traffic });
                 self.lose(error);
             }
         }
@@ -192,17 +195,17 @@ impl LaneWorker {
     }
 }
 
-/// One attempt at one unit: this party's shares of it.
+/// One attempt at one unit: this party's result of it, and the transcript where it has one.
 fn attempt_at(
-    engines: &StudyEngine,
+    engines: Option<&StudyEngine>,
     session: &mut Session,
-    (unit, attempt): (u32, u32),
-    mut rows: UnitRows,
-) -> Result<Zeroizing<Vec<u8>>, Error> {
+    UnitAttempt { stage, unit, attempt }: UnitAttempt,
+    work: UnitWork,
+) -> Result<(Zeroizing<Vec<u8>>, [u8; 32]), Error> {
     let peer = session.me().other();
     session.step(AGREEING, |session| {
-        let mine = [unit.to_le_bytes(), attempt.to_le_bytes()].concat();
-        let mut theirs = [0; 8];
+        let mine = [&[stage][..], &unit.to_le_bytes(), &attempt.to_le_bytes()].concat();
+        let mut theirs = [0; 9];
         session.link(peer).exchange(&mine, &mut theirs)?;
         if theirs[..] == mine[..] {
             return Ok(());
@@ -211,9 +214,16 @@ fn attempt_at(
         let text = "the peer's worker is at another attempt".to_owned();
         Err(Error::new(session.at(Some(peer)), Fault::Channel(ChannelError::Io(text))))
     })?;
-    let shares = session.step(COMPUTE, |session| engines.rows()?.run(rows.input(), session))?;
+    let done = match work {
+        UnitWork::Rows(mut rows) => {
+            let engines = engines.ok_or_else(|| Error::misuse("this worker was given no engine"))?;
+            let shares = session.step(COMPUTE, |session| engines.rows()?.run(rows.input(), session))?;
+            (shares.to_bytes()?, [0; 32])
+        }
+        UnitWork::Match(work) => work.run(session)?,
+    };
     session.finish()?;
-    shares.to_bytes()
+    Ok(done)
 }
 
 /// The thread that says that a worker is there, until dropped.

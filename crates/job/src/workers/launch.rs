@@ -54,7 +54,8 @@ pub(crate) struct CrewEvent {
 /// The workers of one party, by lane.
 pub(crate) struct Crew {
     place: WorkerPlace,
-    program: Arc<Program>,
+    /// What its workers compute; none of a crew that computes nothing.
+    program: Option<Arc<Program>>,
     job: Box<dyn Fn(u16) -> LaneJob + Send>,
     tell: Arc<dyn Fn(CrewEvent) + Send + Sync>,
     slots: Vec<CrewSlot>,
@@ -69,7 +70,7 @@ struct CrewSlot {
 impl Crew {
     pub fn new(
         place: WorkerPlace,
-        program: Arc<Program>,
+        program: Option<Arc<Program>>,
         lanes: u16,
         job: impl Fn(u16) -> LaneJob + Send + 'static,
         tell: impl Fn(CrewEvent) + Send + Sync + 'static,
@@ -99,7 +100,7 @@ impl Crew {
         slot.link = Some(match &self.place {
             WorkerPlace::Threads => Box::new(ThreadWorker::start(job, tell)?),
             WorkerPlace::Processes(command) => {
-                Box::new(WorkerProcess::start(command, &job, &self.program, tell)?)
+                Box::new(WorkerProcess::start(command, &job, self.program.as_deref(), tell)?)
             }
         });
         Ok(())

@@ -20,6 +20,7 @@ mod coordinate;
 mod frames;
 mod lane;
 mod launch;
+mod match_units;
 mod order;
 mod process;
 mod remote;
@@ -30,7 +31,7 @@ use crate::kept::RunLog;
 use crate::prepare::Built;
 use crate::ranges::RowRanges;
 use crate::run::{Event, session_seed};
-use crate::stages::compute::{COMPUTE, UnitRows};
+use crate::stages::compute::UnitRows;
 use base::{At, Error, PartyId, Roster};
 use engine::Shares;
 use lane::LaneJob;
@@ -40,28 +41,28 @@ use report::{FailedUnit, WorkersInfo};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
+use units::UnitsSetting;
+use zeroize::Zeroizing;
 
-pub(crate) use coordinate::compute_units;
+pub(crate) use coordinate::{UnitsCrew, with_workers};
 pub use launch::{WorkerCommand, WorkerPlace};
-pub(crate) use order::FinishedWork;
+pub(crate) use match_units::{MatchPlace, MatchStages};
+pub(crate) use order::{FinishedWork, UnitWork};
 pub use process::run_worker;
 pub(crate) use remote::RemoteRows;
 pub(crate) use words::WORD_CHANNELS;
 
-/// What a stage's units are, and who computes them.
+/// Who does units, and how.
 pub(crate) struct UnitsJob<'a> {
-    /// Names the match whose rows are computed, the same at both and in every run that goes on with it.
-    pub stage_of: [u8; 32],
-    /// Names this meeting, the same at both: its lanes are no other one's.
+    /// Names this crew and meeting, the same at both: its lanes are no other one's.
     pub run: [u8; 32],
     pub me: PartyId,
     pub roster: &'a Roster,
     pub lanes: u16,
-    pub ranges: RowRanges,
-    pub engines: &'a StudyEngine,
-    pub built: &'a Built,
-    /// The rows of a unit.
-    pub rows: &'a dyn Fn(u64) -> Result<UnitRows, Error>,
+    /// What workers are told to compute with, where they do.
+    pub engine: Option<(&'a StudyEngine, &'a Built)>,
+    /// The step of its errors and progress.
+    pub step: &'static str,
     pub place: &'a WorkerPlace,
     /// Where workers await the peer's, where each does so itself.
     pub host: Option<&'a str>,
@@ -75,9 +76,67 @@ pub(crate) struct UnitsJob<'a> {
     pub log: Option<RefCell<&'a mut RunLog>>,
 }
 
+/// A stage and its units.
+pub(crate) trait UnitsStage {
+    /// Tells stages of a run apart, in words and seals.
+    fn number(&self) -> u8;
+
+    /// Names what its units are of, the same at both.
+    fn of(&self) -> [u8; 32];
+
+    fn units(&self) -> u32;
+
+    /// Which stage that is, behind a unit, where it is not the computation.
+    fn what(&self) -> String;
+
+    /// Rows of a unit.
+    fn rows(&self, unit: u32) -> u64;
+
+    /// What a worker does at an attempt.
+    fn work(&self, unit: u32, attempt: u32) -> Result<UnitWork, Error>;
+}
+
+/// The units of the computation: ranges of rows.
+pub(crate) struct ComputeUnits<'a> {
+    /// Names the match whose rows are computed, the same at both and in every run that goes on with it.
+    pub stage_of: [u8; 32],
+    pub ranges: RowRanges,
+    /// The rows of a unit.
+    pub rows: &'a dyn Fn(u64) -> Result<UnitRows, Error>,
+}
+
+impl UnitsStage for ComputeUnits<'_> {
+    fn number(&self) -> u8 {
+        1
+    }
+
+    fn of(&self) -> [u8; 32] {
+        self.stage_of
+    }
+
+    fn units(&self) -> u32 {
+        self.ranges.units() as u32
+    }
+
+    fn what(&self) -> String {
+        String::new()
+    }
+
+    fn rows(&self, unit: u32) -> u64 {
+        let range = self.ranges.range(unit.into());
+        range.end - range.start
+    }
+
+    fn work(&self, unit: u32, _: u32) -> Result<UnitWork, Error> {
+        (self.rows)(unit.into()).map(UnitWork::Rows)
+    }
+}
+
 /// What came of a stage's units.
+#[derive(Default)]
 pub(crate) struct UnitsDone {
-    shares: Option<Shares>,
+    /// By unit.
+    pub results: Vec<Zeroizing<Vec<u8>>>,
     /// What was said in the attempts that count.
     pub traffic: Traffic,
     /// And in those that do not, as far as workers lived to tell.
@@ -95,15 +154,20 @@ pub(crate) struct UnitsDone {
 }
 
 impl UnitsJob<'_> {
-    fn at(&self) -> At {
+    fn at(&self, step: &str) -> At {
         let peer = Some(self.roster.name(self.me.other()));
-        At { party: self.roster.name(self.me), peer, step: COMPUTE.to_owned() }
+        At { party: self.roster.name(self.me), peer, step: step.to_owned() }
+    }
+
+    fn setting(&self, stage: &dyn UnitsStage) -> UnitsSetting {
+        let (run, number, units) = (stage.of(), stage.number(), stage.units());
+        UnitsSetting { run, stage: number, units, lanes: self.lanes, leads: self.me.0 == 0 }
     }
 
     fn crew(&self, tell: impl Fn(CrewEvent) + Clone + Send + Sync + 'static) -> Crew {
         let (run, me, roster, deadline) = (self.run, self.me, self.roster.clone(), self.deadline);
         let (host, allow) = (self.host.map(str::to_owned), self.allow.to_vec());
-        let engines = self.engines.clone();
+        let engines = self.engine.map(|(engines, _)| engines.clone());
         let job = move |lane| LaneJob {
             run,
             lane,
@@ -115,35 +179,18 @@ impl UnitsJob<'_> {
             engines: engines.clone(),
             seed: session_seed(),
         };
-        let program = Arc::new(self.built.program.clone());
+        let program = self.engine.map(|(_, built)| Arc::new(built.program.clone()));
         Crew::new(self.place.clone(), program, self.lanes, job, tell)
     }
 }
 
 impl UnitsDone {
-    fn new() -> Self {
-        let (traffic, lost, failed) = (Traffic::default(), Traffic::default(), Vec::new());
-        let [failed_before, failed_rows, computed_before] = [0; 3];
-        Self {
-            shares: None,
-            traffic,
-            lost,
-            failed,
-            failed_before,
-            failed_rows,
-            computed_before,
-            peaks: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, built: &Built, shares: &[u8], traffic: &Traffic) -> Result<(), Error> {
-        let shares = Shares::from_bytes(shares, &built.program)?;
-        self.traffic.merge(traffic);
-        match &mut self.shares {
-            None => self.shares = Some(shares),
-            Some(total) => total.add(&built.program, &shares)?,
-        }
-        Ok(())
+    /// With what came of a later stage, but for its results.
+    fn merge(&mut self, later: Self) {
+        self.traffic.merge(&later.traffic);
+        self.lost.merge(&later.lost);
+        self.failed.extend(later.failed);
+        self.failed_rows += later.failed_rows;
     }
 
     /// As a report has it.
@@ -158,11 +205,19 @@ impl UnitsDone {
         }
     }
 
-    /// The totals.
+    /// The totals of a computation: sums modulo powers of two, whatever the order.
     ///
     /// # Errors
-    /// When there was no unit.
-    pub fn shares(&mut self) -> Result<Shares, Error> {
-        self.shares.take().ok_or_else(|| Error::misuse("a stage has a unit"))
+    /// When there was no unit, or a result is none.
+    pub fn shares(&self, built: &Built) -> Result<Shares, Error> {
+        let mut total = None::<Shares>;
+        for result in &self.results {
+            let shares = Shares::from_bytes(result, &built.program)?;
+            match &mut total {
+                None => total = Some(shares),
+                Some(total) => total.add(&built.program, &shares)?,
+            }
+        }
+        total.ok_or_else(|| Error::misuse("a stage has a unit"))
     }
 }

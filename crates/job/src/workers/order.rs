@@ -1,9 +1,11 @@
 //! What coordinator and worker say to each other: a worker that is a thread hears it as it is, one that is a
 //! process as frames ([`super::frames`]).
 
+use super::match_units::MatchWork;
 use crate::stages::compute::UnitRows;
 use base::Error;
 use net::{KeyFingerprint, Traffic};
+use serde::{Deserialize, Serialize};
 use std::net::TcpStream;
 use units::FailureCause;
 use zeroize::Zeroizing;
@@ -24,17 +26,27 @@ pub(crate) enum WorkerOrder {
         /// How.
         way: LaneWay,
     },
-    /// Compute a unit.
-    Start {
-        /// Which.
-        unit: u32,
-        /// Which attempt at it.
-        attempt: u32,
-        /// Its rows.
-        rows: Box<UnitRows>,
-    },
+    /// Make an attempt at a unit.
+    Start { at: UnitAttempt, work: Box<UnitWork> },
     /// Leave the lane, if there is one. Who says so has cut it before ([`net::lanes::LaneCutter`]).
     Drop,
+}
+
+/// An attempt at a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UnitAttempt {
+    /// Of which stage.
+    pub stage: u8,
+    pub unit: u32,
+    pub attempt: u32,
+}
+
+/// What a worker does at it.
+pub(crate) enum UnitWork {
+    /// It computes on rows.
+    Rows(UnitRows),
+    /// It does a unit of the match.
+    Match(Box<MatchWork>),
 }
 
 /// How a worker comes to its lane.
@@ -62,17 +74,17 @@ pub(crate) enum WorkerEvent {
     Down { generation: u32, cause: FailureCause, error: Error },
     /// It is there, and so far with its unit.
     Beat(WorkerBeat),
-    /// It has this party's shares of a unit.
-    Finished { unit: u32, attempt: u32, session: [u8; 32], work: FinishedWork },
+    /// It has this party's result of a unit; both have the same transcript, where there is one.
+    Finished { at: UnitAttempt, session: [u8; 32], transcript: [u8; 32], work: FinishedWork },
     /// It has not.
-    GaveUp { unit: u32, attempt: u32, cause: FailureCause, error: Error, traffic: Traffic },
+    GaveUp { at: UnitAttempt, cause: FailureCause, error: Error, traffic: Traffic },
     /// It is no more.
     Gone { error: Error },
 }
 
 /// A unit's result.
 pub(crate) struct FinishedWork {
-    /// As [`engine::Shares::to_bytes`] has them.
+    /// As [`engine::Shares::to_bytes`] has them; of a match, what it made, as JSON.
     pub shares: Zeroizing<Vec<u8>>,
     /// What was said over the lane for it.
     pub traffic: Traffic,

@@ -1,13 +1,15 @@
 //! Workers as processes of this machine: `tacit worker`, started by the coordinator, which says over the
 //! worker's standard input what to do, and hands rows and sockets over its standard output.
 //!
-//! A worker gets a program, an engine, and the rows of the unit that it computes. It has no identity key, no
-//! ledger, no key to state and no file of the party. It ends with its coordinator.
+//! A worker gets a program, an engine, and the rows of the unit that it computes; or, of a match, its keys,
+//! and where its columns lie in state, under a key of their own. It has no identity key, no ledger, no key to
+//! other state and no file of the party. It ends with its coordinator.
 
 use super::frames::{OrderFrame, WayFrame, read_event, read_value, write_event, write_value};
 use super::lane::{LaneJob, LaneWorker, Tell};
 use super::launch::{WorkerCommand, WorkerLink};
-use super::order::{LaneWay, WorkerEvent, WorkerOrder};
+use super::match_units::{MatchWork, RemotePins, serve_pins};
+use super::order::{LaneWay, UnitWork, WorkerEvent, WorkerOrder};
 use super::remote::{RemoteRows, ValueWidths, serve_rows};
 use crate::engines::{EngineSpec, StudyEngine};
 use crate::stages::compute::UnitRows;
@@ -33,8 +35,8 @@ struct WorkerTask {
     deadline_ms: u64,
     host: Option<String>,
     allow: Vec<String>,
-    program: String,
-    engine: EngineSpec,
+    /// What it computes and with what; none where it computes nothing.
+    program: Option<(String, EngineSpec)>,
 }
 
 /// A worker process, until its coordinator ends: what `tacit worker` does.
@@ -54,11 +56,7 @@ pub fn run_worker() -> Result<(), Error> {
     let events = orders.try_clone().map_err(failed)?;
     orders.peer_addr().map_err(failed)?;
     let Some(task) = read_value::<WorkerTask>(&mut orders)? else { return Ok(()) };
-    let program = Program::parse(&task.program)?;
-    if program.to_text() != task.program {
-        return Err(Error::misuse("the program of a worker is not the one that its text says"));
-    }
-    let engines = task.engine.prepare(&program)?;
+    let prepared = task.program.map(|(text, engine)| prepare(&text, &engine)).transpose()?;
     let job = LaneJob {
         run: task.run,
         lane: task.lane,
@@ -72,7 +70,7 @@ pub fn run_worker() -> Result<(), Error> {
             .map(|network| network.parse())
             .collect::<Result<_, String>>()
             .map_err(Error::misuse)?,
-        engines: engines.clone(),
+        engines: prepared.as_ref().map(|(_, engines)| engines.clone()),
         seed: Seed::from_system(),
     };
     let events = Mutex::new(events);
@@ -87,10 +85,10 @@ pub fn run_worker() -> Result<(), Error> {
     let thread = std::thread::Builder::new().name("worker".into()).spawn(move || worker.run(&inbox));
     let thread = thread.map_err(|e| Error::io("cannot start a thread", &e))?;
     while let Some(frame) = read_value::<OrderFrame>(&mut orders)? {
-        if frame == OrderFrame::Drop {
+        if matches!(frame, OrderFrame::Drop) {
             cutter.cut();
         }
-        let order = order_of(frame, &rows, (&program, &engines))?;
+        let order = order_of(frame, &rows, prepared.as_ref())?;
         if sender.send(order).is_err() {
             break;
         }
@@ -102,10 +100,20 @@ pub fn run_worker() -> Result<(), Error> {
     Ok(())
 }
 
+/// A program as its text says, with what runs it.
+fn prepare(text: &str, engine: &EngineSpec) -> Result<(Program, StudyEngine), Error> {
+    let program = Program::parse(text)?;
+    if program.to_text() != text {
+        return Err(Error::misuse("the program of a worker is not the one that its text says"));
+    }
+    let engines = engine.prepare(&program)?;
+    Ok((program, engines))
+}
+
 fn order_of(
     frame: OrderFrame,
     rows: &UnixStream,
-    (program, engines): (&Program, &StudyEngine),
+    prepared: Option<&(Program, StudyEngine)>,
 ) -> Result<WorkerOrder, Error> {
     Ok(match frame {
         OrderFrame::Door { generation } => WorkerOrder::Door { generation },
@@ -117,9 +125,16 @@ fn order_of(
             };
             WorkerOrder::Connect { generation, peer: KeyFingerprint::from_bytes(peer), way }
         }
-        OrderFrame::Start { unit, attempt, rows: count } => {
+        OrderFrame::Start { at, rows: count } => {
+            let (program, engines) =
+                prepared.ok_or_else(|| Error::misuse("this worker was given no program"))?;
             let rows = UnitRows::Remote(RemoteRows::new(rows, program, engines, count)?);
-            WorkerOrder::Start { unit, attempt, rows: Box::new(rows) }
+            WorkerOrder::Start { at, work: Box::new(UnitWork::Rows(rows)) }
+        }
+        OrderFrame::Match { at, unit } => {
+            let mut pins = RemotePins::new(rows)?;
+            let work = Box::new(MatchWork::new(*unit, Box::new(move |promise| pins.ask(promise))));
+            WorkerOrder::Start { at, work: Box::new(UnitWork::Match(work)) }
         }
         OrderFrame::Drop => WorkerOrder::Drop,
     })
@@ -129,8 +144,8 @@ fn order_of(
 pub(crate) struct WorkerProcess {
     child: Child,
     orders: UnixStream,
-    /// Rows that the worker has been told to compute on, for the thread that serves them.
-    rows: Option<Sender<Box<UnitRows>>>,
+    /// What the worker has been told to do, for the thread that serves rows and pins.
+    work: Option<Sender<Box<UnitWork>>>,
     sockets: UnixStream,
 }
 
@@ -142,7 +157,7 @@ impl WorkerProcess {
     pub fn start(
         command: &WorkerCommand,
         job: &LaneJob,
-        program: &Program,
+        program: Option<&Program>,
         tell: Tell,
     ) -> Result<Self, Error> {
         let failed = |e: std::io::Error| {
@@ -164,8 +179,10 @@ impl WorkerProcess {
             deadline_ms: job.deadline.as_millis() as u64,
             host: job.host.clone(),
             allow: job.allow.iter().map(ToString::to_string).collect(),
-            program: program.to_text(),
-            engine: job.engines.spec()?,
+            program: match (program, &job.engines) {
+                (Some(program), Some(engines)) => Some((program.to_text(), engines.spec()?)),
+                _ => None,
+            },
         };
         write_value(&mut orders, &task)?;
         let mut events = orders.try_clone().map_err(failed)?;
@@ -179,19 +196,24 @@ impl WorkerProcess {
             }
         };
         std::thread::Builder::new().name("worker events".into()).spawn(pump).map_err(failed)?;
-        let (sender, units) = channel::<Box<UnitRows>>();
-        let (mut served, widths) =
-            (sockets.try_clone().map_err(failed)?, ValueWidths::of(program, job.engines.joined()));
+        let (sender, units) = channel::<Box<UnitWork>>();
+        let joined = job.engines.as_ref().and_then(|engines| engines.joined());
+        let mut served = sockets.try_clone().map_err(failed)?;
+        let widths = program.map(|program| ValueWidths::of(program, joined)).unwrap_or_default();
         let serve = move || {
-            for mut rows in units {
+            for mut work in units {
+                let done = match &mut *work {
+                    UnitWork::Rows(rows) => serve_rows(&mut served, rows, &widths),
+                    UnitWork::Match(work) => serve_pins(&mut served, work),
+                };
                 // A worker that is gone says so over its other socket.
-                if serve_rows(&mut served, &mut rows, &widths).is_err() {
+                if done.is_err() {
                     break;
                 }
             }
         };
         std::thread::Builder::new().name("worker rows".into()).spawn(serve).map_err(failed)?;
-        Ok(Self { child, orders, rows: Some(sender), sockets })
+        Ok(Self { child, orders, work: Some(sender), sockets })
     }
 }
 
@@ -214,7 +236,7 @@ impl WorkerLink for WorkerProcess {
         // One that has ended already is as dead.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        self.rows = None;
+        self.work = None;
     }
 }
 
@@ -233,11 +255,14 @@ impl WorkerProcess {
                 };
                 OrderFrame::Connect { generation, peer: peer.bytes(), way }
             }
-            WorkerOrder::Start { unit, attempt, mut rows } => {
-                let count = rows.count();
-                let queue = self.rows.as_ref().ok_or_else(|| ended("it was stopped"))?;
-                queue.send(rows).map_err(|_| ended("it takes no rows"))?;
-                OrderFrame::Start { unit, attempt, rows: count }
+            WorkerOrder::Start { at, mut work } => {
+                let frame = match &mut *work {
+                    UnitWork::Rows(rows) => OrderFrame::Start { at, rows: rows.count() },
+                    UnitWork::Match(work) => OrderFrame::Match { at, unit: Box::new(work.unit.clone()) },
+                };
+                let queue = self.work.as_ref().ok_or_else(|| ended("it was stopped"))?;
+                queue.send(work).map_err(|_| ended("it takes no work"))?;
+                frame
             }
             WorkerOrder::Drop => OrderFrame::Drop,
         };

@@ -30,7 +30,7 @@ const ALONE: u8 = 2;
 const OVER: u8 = 3;
 
 /// How many bytes each column and entry takes.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct ValueWidths {
     columns: Vec<usize>,
     entries: Vec<usize>,

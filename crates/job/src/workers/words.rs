@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use units::{WORD_BYTES, Word};
 
-/// Channels of a meeting that carry words, one for what each party says.
+/// Channels of a crew that carry words, one for what each party says.
 pub(crate) const WORD_CHANNELS: u32 = 2;
 
 /// What this side says.
@@ -29,12 +29,12 @@ pub(super) struct WordReader {
 /// # Errors
 /// When the meeting made other ones.
 pub(super) fn word_link(
-    channels: &mut Vec<Channels>,
+    channels: Vec<Channels>,
     me: PartyId,
     at: &At,
     silent: Duration,
 ) -> Result<(WordLink, WordReader), Error> {
-    let both: Result<[Channels; 2], _> = std::mem::take(channels).try_into();
+    let both: Result<[Channels; 2], _> = channels.try_into();
     let mut both = both.map_err(|_| Error::misuse("words take a channel each way"))?;
     let mut of = |party: PartyId| both[party.index()].pop().map(|(_, channel)| channel);
     let missing = || Error::misuse("words take a channel each way");

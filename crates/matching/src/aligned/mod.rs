@@ -13,7 +13,7 @@
 use crate::identifiers::IdentifierSource;
 use crate::matcher::{
     MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchRoles,
-    MatchSizes, Matcher,
+    MatchSizes, Matcher, PlannedRows,
 };
 use crate::places::OwnPlaces;
 use base::{Cost, Error, PartyId, limits};
@@ -47,9 +47,10 @@ impl Matcher for AlignedRows {
         price(&options.roles)
     }
 
-    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
-        let sizes = MatchSizes { union: rows[0], ..MatchSizes::apart(rows, 1) };
-        MatchEstimate { waits: 1.0, why: String::new(), ..MatchEstimate::apart(sizes) }
+    fn estimate(&self, planned: &PlannedRows<'_>, _options: &MatchOptions) -> MatchEstimate {
+        let rows = planned.rows[0];
+        let sizes = MatchSizes { union: rows, ..planned.sizes() };
+        MatchEstimate { sizes, rows, waits: 1.0, why: String::new(), ..MatchEstimate::of(planned) }
     }
 
     fn step(&self) -> Option<&'static str> {

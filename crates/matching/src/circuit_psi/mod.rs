@@ -47,7 +47,7 @@ use crate::dummies::{self, ShownSizes};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
     MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchOutput, MatchSizes, Matcher, OutputForm, RowInfluence, pair_of,
+    MatchOutput, MatchSizes, Matcher, OutputForm, PlannedRows, RowInfluence, pair_of,
 };
 use crate::memory::check;
 use crate::payload::{PayloadLayout, TableField};
@@ -111,11 +111,10 @@ impl Matcher for CircuitJoin {
         price(sizes.pair().rows, &options.layouts[1], ot_of(options))
     }
 
-    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
-        let sizes = MatchSizes::apart(rows, 1);
-        let places = CuckooBins::new(sizes.pair().rows).all();
-        let why = "places for rows of the publisher".into();
-        MatchEstimate { waits: 10.0, rows: places, why, ..MatchEstimate::apart(sizes) }
+    fn estimate(&self, planned: &PlannedRows<'_>, _options: &MatchOptions) -> MatchEstimate {
+        let places = CuckooBins::new(pair_of(planned.rows)).all();
+        let why = "places for rows of the publisher, however many are in both".into();
+        MatchEstimate { waits: 10.0, rows: places, why, ..MatchEstimate::of(planned) }
     }
 
     fn disk(&self, rows: &[u64], me: PartyId, options: &MatchOptions) -> Option<MatchDisk> {

@@ -44,7 +44,8 @@ pub use price::{SlotSizes, memory, price};
 use crate::dummies::ShownSizes;
 use crate::matcher::{
     ContaminatedRule, MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions,
-    MatchOutcome, MatchOutput, MatchSizes, MatchedCount, Matcher, RepeatRule, RowInfluence, pair_of,
+    MatchOutcome, MatchOutput, MatchSizes, MatchedCount, Matcher, PlannedRows, RepeatRule, RowInfluence,
+    pair_of,
 };
 use crate::moves::{EntryMap, PayloadMoves};
 use crate::payload::{JoinedPart, JoinedShares, ValidEntries};
@@ -129,15 +130,15 @@ impl Matcher for CollectingJoin {
         price(SlotSizes::new(sizes.rows, sizes.keys, options), options)
     }
 
-    fn estimate(&self, rows: &[u64], keys: u64, options: &MatchOptions) -> MatchEstimate {
-        let sizes = MatchSizes::apart(rows, keys);
-        let names = SlotSizes::new(sizes.pair().rows, [keys; 2], options);
+    fn estimate(&self, planned: &PlannedRows<'_>, options: &MatchOptions) -> MatchEstimate {
+        let rows = pair_of(planned.rows);
+        let names = SlotSizes::new(rows, [planned.keys; 2], options);
         MatchEstimate {
             multiplications: names.names(0) + names.names(1),
             waits: 8.0,
             rows: rows[0],
-            why: format!("rows of the publisher, {} slots each", options.slots),
-            ..MatchEstimate::apart(sizes)
+            why: format!("rows of the publisher, {} slots each, however many are in both", options.slots),
+            ..MatchEstimate::of(planned)
         }
     }
 

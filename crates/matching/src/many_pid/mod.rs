@@ -40,7 +40,7 @@ use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
     MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchSizes, MatchedCount, Matcher,
+    MatchSizes, MatchedCount, Matcher, PlannedRows,
 };
 use crate::memory::check;
 use crate::places::OwnPlaces;
@@ -95,10 +95,10 @@ impl Matcher for ManyId {
         price(sizes)
     }
 
-    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
-        let sizes = MatchSizes::apart(rows, 1);
-        let (multiplications, waits) = (multiplications(&sizes, 0), 2.0 * rows.len() as f64 + 4.0);
-        MatchEstimate { multiplications, waits, ..MatchEstimate::apart(sizes) }
+    fn estimate(&self, planned: &PlannedRows<'_>, _options: &MatchOptions) -> MatchEstimate {
+        let waits = 2.0 * planned.rows.len() as f64 + 4.0;
+        let multiplications = multiplications(&planned.sizes(), 0);
+        MatchEstimate { multiplications, waits, ..MatchEstimate::of(planned) }
     }
 
     fn disk(&self, rows: &[u64], me: PartyId, _options: &MatchOptions) -> Option<MatchDisk> {

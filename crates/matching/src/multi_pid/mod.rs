@@ -53,7 +53,7 @@ use crate::group::{self, ElementRefusal, Exponent, GroupElement, is_canonical};
 use crate::identifiers::{IdentifierSource, NameDomain};
 use crate::matcher::{
     ContaminatedRule, MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchSizes, MatchedCount, Matcher, PairSizes, RepeatRule, RowInfluence,
+    MatchSizes, MatchedCount, Matcher, PairSizes, PlannedRows, RepeatRule, RowInfluence,
 };
 use crate::memory::check;
 use crate::placed::PlacedItems;
@@ -160,10 +160,9 @@ impl Matcher for MultiId {
         price(sizes.pair())
     }
 
-    fn estimate(&self, rows: &[u64], keys: u64, _options: &MatchOptions) -> MatchEstimate {
-        let sizes = MatchSizes::apart(rows, keys);
-        let multiplications = multiplications(sizes.pair(), PartyId(1));
-        MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::apart(sizes) }
+    fn estimate(&self, planned: &PlannedRows<'_>, _options: &MatchOptions) -> MatchEstimate {
+        let multiplications = multiplications(planned.sizes().pair(), PartyId(1));
+        MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::of(planned) }
     }
 
     fn step(&self) -> Option<&'static str> {

@@ -26,7 +26,16 @@ pub(super) type ChunkDigest = [u8; 32];
 impl DoneStream {
     /// From digests of all chunks of a partition, own and the peer's.
     pub fn of(part: u32, chunks: [blake3::Hasher; 2]) -> Self {
-        Self { part, digests: chunks.map(|hasher| *hasher.finalize().as_bytes()) }
+        Self::told(part, chunks.map(|hasher| *hasher.finalize().as_bytes()))
+    }
+
+    /// As the worker that was at the unit has told.
+    pub fn told(part: u32, digests: [[u8; 32]; 2]) -> Self {
+        Self { part, digests }
+    }
+
+    pub fn digests(&self) -> [[u8; 32]; 2] {
+        self.digests
     }
 }
 
@@ -36,6 +45,11 @@ pub(super) struct SealedStreams {
 }
 
 impl SealedStreams {
+    /// In a worker, whose coordinator has passed the barrier: it says so by the root.
+    pub fn passed(root: [u8; 32]) -> Self {
+        Self { root }
+    }
+
     /// What binds later messages to these streams.
     pub fn root(&self) -> &[u8; 32] {
         &self.root
@@ -107,9 +121,36 @@ impl SealedDifference {
     /// # Errors
     /// `Misuse` when an element is still to be raised.
     pub fn of(work: DifferenceWork, parts: Partitioning) -> Result<Self, Error> {
-        let s_c = work.into_raised()?;
+        let (raised, total) = work.into_raised();
+        Self::of_raised(raised.sorted(), total, parts)
+    }
+
+    /// Of what was raised, of `total` elements.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn of_raised(s_c: SortedRecords<32>, total: u64, parts: Partitioning) -> Result<Self, Error> {
         let sizes = s_c.part_lens(parts.bits());
-        Ok(Self { s_c: s_c.sorted(), sizes })
+        match sizes.iter().sum::<u64>() == total {
+            true => Ok(Self { s_c, sizes }),
+            false => Err(Error::misuse("C says nothing of its difference before all of it is raised")),
+        }
+    }
+
+    /// In a worker, whose coordinator has passed the barrier: it says so by the size of the partition.
+    ///
+    /// # Errors
+    /// `Misuse` when the partition has another one.
+    pub fn passed(
+        s_c: SortedRecords<32>,
+        (part, size): (u32, u64),
+        parts: Partitioning,
+    ) -> Result<Self, Error> {
+        let sizes = s_c.part_lens(parts.bits());
+        match sizes.get(part as usize) == Some(&size) {
+            true => Ok(Self { s_c, sizes }),
+            false => Err(Error::misuse("what is said of a difference is what was sealed")),
+        }
     }
 
     /// How many elements each partition has.

@@ -31,11 +31,11 @@ struct Differences {
 }
 
 /// What the units `e` read and make, dealt by prefix: it outlives them.
-struct SliceColumns {
+pub(super) struct SliceColumns {
     /// `e` of the peer's rows.
-    e: SortedRecords<32>,
+    pub e: SortedRecords<32>,
     /// Those of them that this party raises first.
-    todo: SpillColumn<32>,
+    pub todo: SpillColumn<32>,
 }
 
 /// Elements of `e_c \ e_p` that are to be raised, and those that are: the work of the units `d1`.
@@ -58,33 +58,35 @@ impl DifferenceWork {
         Self { todo, parts: left, raised, total, piece: Vec::new() }
     }
 
-    /// All that was raised.
-    ///
-    /// # Errors
-    /// `Misuse` when something was not.
-    pub fn into_raised(self) -> Result<SpillColumn<32>, Error> {
-        match self.raised.len() == self.total {
-            true => Ok(self.raised),
-            false => Err(Error::misuse("C says nothing of its difference before all of it is raised")),
-        }
+    /// What was raised, and how many elements there were to raise.
+    pub fn into_raised(self) -> (SpillColumn<32>, u64) {
+        (self.raised, self.total)
     }
 }
 
 /// What C holds during the units `d2`: those of `d1` go on while it waits.
-struct ImagesOfC {
-    work: DifferenceWork,
-    others: OtherRows,
+pub(super) struct ImagesOfC {
+    pub work: DifferenceWork,
+    pub others: OtherRows,
     beat: PulseBeat,
     /// Pieces of `s'_p` that came.
     pieces: u64,
 }
 
 /// The peer's rows that are not own ones, at C.
-struct OtherRows {
+pub(super) struct OtherRows {
     /// What waits for its product.
-    later: SpillQueue,
+    pub later: SpillQueue,
     /// Universal identifiers, dealt by prefix.
-    uids: SpillColumn<32>,
+    pub uids: SpillColumn<32>,
+}
+
+impl OtherRows {
+    /// Room for about so many, in a partitioning.
+    pub fn new(room: &SpillRoom, expected: u64, parts: Partitioning) -> Self {
+        let uids = SpillColumn::dealt(room, expected, parts.bits());
+        Self { later: SpillQueue::new(room, BLOCK), uids }
+    }
 }
 
 impl Party<'_> {
@@ -109,35 +111,50 @@ impl Party<'_> {
         sealed: &SealedStreams,
         e: SpillColumn<32>,
     ) -> Result<Differences, Error> {
-        let (parts, link) = (self.parts, session.link(self.peer));
-        let sizes = e.part_lens(parts.bits());
-        sizes.iter().try_for_each(|&size| parts.check_size(&link, size, self.rows[1]))?;
-        let [rows_c, rows_p] = if self.role == Role::C { self.rows } else { [self.rows[1], self.rows[0]] };
+        let parts = self.parts;
         let mut columns =
             SliceColumns { e: e.sorted(), todo: SpillColumn::dealt(self.room, self.rows[0], parts.bits()) };
-        let mut s_p = vec![0; sizes.len()];
-        self.progress = UnitProgress { total: rows_c, ..UnitProgress::default() };
+        self.check_e(&session.link(self.peer), &columns.e)?;
+        let mut s_p = vec![0; parts.count() as usize];
+        self.progress = UnitProgress { total: self.rows_by_role()[0], ..UnitProgress::default() };
         for part in self.order() {
             s_p[part as usize] = match self.role {
                 Role::C => self.e_of_c(session, sealed, part, &mut columns)?,
                 Role::P => self.e_of_p(session, sealed, part, &mut columns)?,
             };
         }
-        let link = session.link(self.peer);
-        if self.progress.done != rows_c {
+        let only = self.check_slices(&session.link(self.peer), self.progress.done, s_p.iter().sum())?;
+        debug_assert_eq!(columns.todo.len(), only[self.role as usize]);
+        Ok(Differences { todo: columns.todo, s_p, only })
+    }
+
+    /// Rows of C, and of P.
+    fn rows_by_role(&self) -> [u64; 2] {
+        if self.role == Role::C { self.rows } else { [self.rows[1], self.rows[0]] }
+    }
+
+    /// What must hold of the column `e` before it is read.
+    pub(super) fn check_e(&self, link: &StepLink<'_>, e: &SortedRecords<32>) -> Result<(), Error> {
+        let sizes = e.part_lens(self.parts.bits());
+        sizes.into_iter().try_for_each(|size| self.parts.check_size(link, size, self.rows[1]))
+    }
+
+    /// What must hold of all units `e` together, in which so many elements of `e_c` and of `s_p` were said:
+    /// rows that only C has, and that only P has.
+    pub(super) fn check_slices(&self, link: &StepLink<'_>, e_c: u64, only_p: u64) -> Result<[u64; 2], Error> {
+        let [rows_c, rows_p] = self.rows_by_role();
+        if e_c != rows_c {
             return Err(link.blame("it returns as many elements as it received"));
         }
-        let only_p: u64 = s_p.iter().sum();
         let only_c = rows_p.checked_sub(only_p).and_then(|shared| rows_c.checked_sub(shared));
         let only_c = only_c.ok_or_else(|| link.blame("the intersection is not larger than either set"))?;
-        self.check_shared(&link, rows_p - only_p)?;
-        debug_assert_eq!(columns.todo.len(), if self.role == Role::C { only_c } else { only_p });
-        Ok(Differences { todo: columns.todo, s_p, only: [only_c, only_p] })
+        self.check_shared(link, rows_p - only_p)?;
+        Ok([only_c, only_p])
     }
 
     /// Unit `e` of one partition at C: it receives `e_c`, merges it with its `e_p`, and answers with `s_p`,
     /// whose size it gives. Tells which elements of `e_p` are not in `e_c`.
-    fn e_of_c(
+    pub(super) fn e_of_c(
         &mut self,
         session: &mut Session,
         _: &SealedStreams,
@@ -158,6 +175,7 @@ impl Party<'_> {
             s_p.clear();
             steps::differences(&own, &e_c, |e| s_p.push(*e), |e| columns.todo.push(e))?;
             sizes[1] += s_p.len() as u64;
+            self.pins.says(&s_p);
             send_slice(&mut link, &s_p)?;
             self.progress.done += e_c.len() as u64;
             session.report(self.progress.done, rows_c);
@@ -167,7 +185,7 @@ impl Party<'_> {
 
     /// Unit `e` of one partition at P: it sends `e_c` and receives `s_p`, whose size it gives. Tells the set
     /// `e_c`, in an order that has nothing of the order in which its elements came.
-    fn e_of_p(
+    pub(super) fn e_of_p(
         &mut self,
         session: &mut Session,
         _: &SealedStreams,
@@ -183,6 +201,7 @@ impl Party<'_> {
             if slice < slices.end {
                 take_slice(&mut columns.e, slice, bits, &mut buffer)?.map_err(|f| fault(&link, f))?;
                 self.progress.done += buffer.len() as u64;
+                self.pins.says(&buffer);
                 send_slice(&mut link, &buffer)?;
                 // The peer merges this slice while the next one is sorted here.
                 link.flush()?;
@@ -206,23 +225,9 @@ impl Party<'_> {
         differences: Differences,
     ) -> Result<SpillColumn<32>, Error> {
         let Differences { todo, s_p, only } = differences;
-        self.progress = UnitProgress { total: only[0].max(only[1]), ..UnitProgress::default() };
-        let uids = SpillColumn::dealt(self.room, only[1], self.parts.bits());
-        let mut state = ImagesOfC {
-            work: DifferenceWork::new(self.room, todo, self.parts, self.order()),
-            others: OtherRows { later: SpillQueue::new(self.room, BLOCK), uids },
-            beat: PulseBeat::new(only[0], 0),
-            pieces: 0,
-        };
-        for part in self.order() {
-            self.d2_of_c(session, part, &s_p, &mut state)?;
-        }
-        while state.work.raised.len() < only[0] {
-            let rows = self.d1(&session.link(self.peer), &mut state.work)?;
-            self.report_chunks(session, state.work.raised.len());
-            self.pulse(session, &mut state.beat, rows)?;
-        }
-        let ImagesOfC { work, mut others, .. } = state;
+        let beat = PulseBeat::new(only[0], 0);
+        let ImagesOfC { work, mut others, .. } =
+            self.images_of_c(session, (self.order(), todo), (&s_p, only[1]), beat)?;
         let mut sealed = SealedDifference::of(work, self.parts)?;
         self.parts.tell_sizes(&mut session.link(self.peer), sealed.sizes())?;
         self.progress = UnitProgress { total: only[0], ..UnitProgress::default() };
@@ -233,6 +238,30 @@ impl Party<'_> {
         while self.raise_later(&session.link(self.peer), &mut others)? {}
         self.last_pulses(session, &beat)?;
         Ok(others.uids)
+    }
+
+    /// The units `d1` and `d2` of some partitions at C: `todo` are the elements to raise, and of `s_p` there
+    /// are so many in each partition, `only_p` in all.
+    pub(super) fn images_of_c(
+        &mut self,
+        session: &mut Session,
+        (parts, todo): (Vec<u32>, SpillColumn<32>),
+        (s_p, only_p): (&[u64], u64),
+        beat: PulseBeat,
+    ) -> Result<ImagesOfC, Error> {
+        self.progress = UnitProgress { total: todo.len().max(only_p), ..UnitProgress::default() };
+        let others = OtherRows::new(self.room, only_p, self.parts);
+        let work = DifferenceWork::new(self.room, todo, self.parts, parts.clone());
+        let mut state = ImagesOfC { work, others, beat, pieces: 0 };
+        for part in parts {
+            self.d2_of_c(session, part, s_p, &mut state)?;
+        }
+        while state.work.raised.len() < state.work.total {
+            let rows = self.d1(&session.link(self.peer), &mut state.work)?;
+            self.report_chunks(session, state.work.raised.len());
+            self.pulse(session, &mut state.beat, rows)?;
+        }
+        Ok(state)
     }
 
     /// Raises the next chunk of the units `d1`, and gives its rows. It is C's alone and tells nothing.
@@ -282,7 +311,7 @@ impl Party<'_> {
 
     /// Unit `d3` of one partition at C: it sends `s'_c`, in its order, and raises meanwhile what came. Tells
     /// that set, of which P has every size already.
-    fn d3_of_c(
+    pub(super) fn d3_of_c(
         &mut self,
         session: &mut Session,
         sealed: &mut SealedDifference,
@@ -294,6 +323,7 @@ impl Party<'_> {
         let mut piece = Vec::new();
         while fill(s_c, &mut piece)? > 0 {
             let mut link = session.link(self.peer);
+            self.pins.says(&piece);
             link.send(piece.as_flattened())?;
             link.flush()?;
             self.raise_later(&link, others)?;
@@ -328,7 +358,7 @@ impl Party<'_> {
     }
 
     /// Unit `d2` of one partition at P: it sends `s'_p`, in the order of `s_p`, which C knows.
-    fn d2_of_p(
+    pub(super) fn d2_of_p(
         &mut self,
         session: &mut Session,
         part: u32,
@@ -340,6 +370,7 @@ impl Party<'_> {
         while fill(s_p, &mut piece)? > 0 {
             let mut link = session.link(self.peer);
             self.mul(&link, &mut piece)?;
+            self.pins.says(&piece);
             link.send(piece.as_flattened())?;
             self.piece_done(session, beat, &piece)?;
         }
@@ -347,7 +378,7 @@ impl Party<'_> {
     }
 
     /// Unit `d3` of one partition at P: it receives `s'_c` and raises it. Tells pulses.
-    fn d3_of_p(
+    pub(super) fn d3_of_p(
         &mut self,
         session: &mut Session,
         part: u32,
@@ -410,7 +441,7 @@ impl Party<'_> {
     }
 
     /// The same with a chunk of what waits; whether there was one.
-    fn raise_later(&self, link: &StepLink<'_>, others: &mut OtherRows) -> Result<bool, Error> {
+    pub(super) fn raise_later(&self, link: &StepLink<'_>, others: &mut OtherRows) -> Result<bool, Error> {
         let mut bytes = Vec::new();
         others.later.pop(&mut bytes)?;
         self.raise_other(link, bytes.as_chunks_mut().0, &mut others.uids)?;
@@ -431,7 +462,7 @@ fn fill(from: &mut SortedRecords<32>, into: &mut Vec<GroupElement>) -> Result<us
 
 /// Replaces `into` by the elements of one slice, which must not repeat: the peer would have repeated one of
 /// its own, which would mark it through every later step.
-fn take_slice(
+pub(super) fn take_slice(
     from: &mut SortedRecords<32>,
     slice: u32,
     bits: u32,

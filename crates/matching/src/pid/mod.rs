@@ -41,6 +41,7 @@
 mod barriers;
 mod difference;
 mod journal;
+mod lanes;
 mod partitions;
 mod pins;
 mod price;
@@ -50,21 +51,23 @@ mod stream;
 mod units_tests;
 
 pub use crate::chunks::CHUNK;
-pub use price::{multiplications, price};
+pub use lanes::{LaneDone, LaneStage, LaneStore, LaneTask, LaneWork, UnitCrew};
+pub use price::{multiplications, price, price_over_lanes};
 
-use crate::begin::{by_party, peer_rows_max, within};
+use crate::begin::{begin, by_party, peer_rows_max, within};
 use crate::dummies::{self, DummyPlan, PaddedIdentifiers, ShownSizes, TERMS_BYTES};
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::{self, ColumnFingerprint, IdentifierSource};
 use crate::matcher::{
     MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchSizes, Matcher, PairSizes, RestartPermit, pair_of,
+    MatchSizes, Matcher, PairSizes, PlannedRows, RestartPermit, pair_of,
 };
 use crate::places::OwnPlaces;
-use crate::spill::{SpillColumn, SpillRoom};
+use crate::spill::{SortedRecords, SpillColumn, SpillRoom};
 use barriers::SealedStreams;
-use base::{Cost, Error, Fault, PartyId, Secret, limits};
+use base::{Cost, Error, Fault, PartyId, Rng, Secret, limits};
 use journal::{JournalRun, MatchJournal};
+use lanes::LaneKeys;
 use net::{Session, StepLink};
 use partitions::Partitioning;
 use pins::MessagePins;
@@ -98,7 +101,8 @@ impl Matcher for PrivateId {
     }
 
     fn features(&self) -> MatchFeatures {
-        MatchFeatures { resumes: true, streams: true, bytes_per_row: 12, ..MatchFeatures::SPINE }
+        let own = MatchFeatures { resumes: true, streams: true, lanes: true, ..MatchFeatures::SPINE };
+        MatchFeatures { bytes_per_row: 12, ..own }
     }
 
     fn tells(&self, sizes: &str, _first: &str, _options: &MatchOptions) -> String {
@@ -109,10 +113,9 @@ impl Matcher for PrivateId {
         price(sizes.pair(), options.partitions)
     }
 
-    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
-        let sizes = MatchSizes::apart(rows, 1);
-        let multiplications = multiplications(sizes.pair());
-        MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::apart(sizes) }
+    fn estimate(&self, planned: &PlannedRows<'_>, _options: &MatchOptions) -> MatchEstimate {
+        let multiplications = multiplications(planned.sizes().pair());
+        MatchEstimate { multiplications, waits: 6.0, ..MatchEstimate::of(planned) }
     }
 
     fn disk(&self, rows: &[u64], me: PartyId, _options: &MatchOptions) -> Option<MatchDisk> {
@@ -167,18 +170,58 @@ fn with_journal(
             journal.go_on(run)?;
         }
     }
-    let fresh = JournalRun {
+    let fresh = fresh_run(&mut rng, salt, own, &fingerprint);
+    let mut party = session.step("count", |s| Party::meet(s, input, (journal, before), fresh, None))?;
+    party.shared_least = own.plan().map_or(0, DummyPlan::own_listed);
+    party.order = order;
+    party.units(session, own, &fingerprint)
+}
+
+/// A run that begins, of a peer whose rows are not known.
+fn fresh_run(
+    rng: &mut Rng,
+    salt: [u8; 32],
+    own: &PaddedIdentifiers<'_>,
+    fingerprint: &ColumnFingerprint,
+) -> JournalRun {
+    JournalRun {
         keys: [Secret::new(rng.bytes()), Secret::new(rng.bytes())],
         salt,
         fingerprint: fingerprint.whole(),
         name: rng.bytes(),
         rows: [own.rows(), 0],
         parts: Some(Partitioning::WHOLE),
-    };
-    let mut party = session.step("count", |s| Party::meet(s, input, journal, before, fresh))?;
-    party.shared_least = own.plan().map_or(0, DummyPlan::own_listed);
-    party.order = order;
-    party.units(session, own, &fingerprint)
+    }
+}
+
+impl PrivateId {
+    /// The same as [`Matcher::run`], with units between both parties over lanes: none of it goes on after a
+    /// cut of the session.
+    ///
+    /// # Errors
+    /// As [`Matcher::run`], and those of the crew.
+    pub fn run_over_lanes(
+        &self,
+        session: &mut Session,
+        own: &dyn IdentifierSource,
+        options: &MatchOptions,
+        crew: &mut dyn UnitCrew,
+    ) -> Result<MatchOutcome, Error> {
+        session.step(self.name(), |session| {
+            let plan = begin((self.name(), self.features()), session, own, None, options)?;
+            let rows = PaddedIdentifiers::new(own, plan.as_ref());
+            let room = SpillRoom::new(options.memory, options.scratch.as_deref());
+            let input = MatchInput { rows, payload: None, options, room };
+            let mut rng = session.fork_seed("keys").into_rng();
+            let salt = rng.bytes();
+            let fingerprint = identifiers::fingerprint(&input.rows, salt, &input.room)?;
+            let fresh = fresh_run(&mut rng, salt, &input.rows, &fingerprint);
+            let (keys, lanes) = (LaneKeys::of(&fresh.keys), Some(crew.lanes()));
+            let mut party = session.step("count", |s| Party::meet(s, &input, (None, None), fresh, lanes))?;
+            party.shared_least = input.rows.plan().map_or(0, DummyPlan::own_listed);
+            party.over_lanes(session, (&input.rows, &fingerprint), (&keys, crew))
+        })
+    }
 }
 
 /// In which order the partitions of a stage are taken; both sides take the same one.
@@ -324,10 +367,20 @@ impl Hello {
 impl<'r> Party<'r> {
     /// Refuses rows for which the disk has no room. What a match keeps to go on is elements of own rows, and
     /// of all rows raised; they are there already where it goes on.
-    fn expect_disk(me: PartyId, input: &MatchInput<'_>, rows: [u64; 2], goes_on: bool) -> Result<(), Error> {
+    fn expect_disk(
+        me: PartyId,
+        input: &MatchInput<'_>,
+        rows: [u64; 2],
+        (goes_on, lanes): (bool, bool),
+    ) -> Result<(), Error> {
         let all = by_party(me, rows[0], rows[1]);
         let keeps = input.options.resume.is_some() && !goes_on;
-        let kept = if keeps { group::ELEMENT_BYTES * (2 * rows[0] + rows[1]) } else { 0 };
+        let kept = match (keeps, lanes) {
+            (true, _) => group::ELEMENT_BYTES * (2 * rows[0] + rows[1]),
+            // Nothing of a column stays in memory.
+            (false, true) => input.room.held(),
+            (false, false) => 0,
+        };
         input.expect_disk(&all, price::disk(all, me), kept)
     }
 
@@ -335,9 +388,9 @@ impl<'r> Party<'r> {
     fn meet(
         session: &mut Session,
         input: &'r MatchInput<'_>,
-        mut journal: Option<&'r mut MatchJournal>,
-        before: Option<JournalRun>,
+        (mut journal, before): (Option<&'r mut MatchJournal>, Option<JournalRun>),
         mut fresh: JournalRun,
+        lanes: Option<u64>,
     ) -> Result<Self, Error> {
         let MatchInput { options, room, .. } = input;
         let (role, peer) = (if session.me() == PartyId(0) { Role::C } else { Role::P }, session.me().other());
@@ -351,7 +404,7 @@ impl<'r> Party<'r> {
         };
         let theirs = mine.exchange(session, options)?;
         let rows = [mine.rows, theirs.rows];
-        Self::expect_disk(session.me(), input, rows, before.is_some())?;
+        Self::expect_disk(session.me(), input, rows, (before.is_some(), lanes.is_some()))?;
         let had_one = before.is_some();
         let goes_on = before.as_ref().is_some_and(|run| run.name == theirs.before);
         let (run, hashed) = match before.filter(|run| run.name == theirs.before) {
@@ -369,7 +422,7 @@ impl<'r> Party<'r> {
                 }
                 fresh.name = name_of_run(role, mine.nonce, theirs.nonce);
                 fresh.rows = rows;
-                fresh.parts = Some(Partitioning::of(rows, options.partitions));
+                fresh.parts = Some(Partitioning::over_lanes(rows, options.partitions, lanes.unwrap_or(0)));
                 journal.as_deref_mut().map_or(Ok(()), |journal| journal.begin(&fresh))?;
                 if had_one {
                     // The peer does not have its half of the match that was cut.
@@ -386,7 +439,7 @@ impl<'r> Party<'r> {
             role,
             peer,
             threads: options.threads,
-            keys: exponents(&run)?,
+            keys: exponents(&run.keys)?,
             rows,
             parts: run.partitioning(),
             order: in_order,
@@ -413,7 +466,8 @@ impl<'r> Party<'r> {
         own: &PaddedIdentifiers<'_>,
         fingerprint: &ColumnFingerprint,
     ) -> Result<MatchOutcome, Error> {
-        let u = session.step("u", |s| self.hash_own(s, own, fingerprint))?;
+        let mut u = SpillColumn::dealt(self.room, self.rows[0], self.parts.bits());
+        session.step("u", |s| self.hash_own(s, own, fingerprint, &mut |record| u.push(record)))?;
         let units = session.step("count", |s| self.deal(s, u.part_lens(self.parts.bits())))?;
         let todo = |units: &[StreamUnit]| units.iter().flat_map(StreamUnit::todo).sum::<u64>();
         self.progress = UnitProgress { done: 0, total: 2 * todo(&units) };
@@ -431,7 +485,8 @@ impl<'r> Party<'r> {
         drop(u);
         let sealed = session.step("seal", |s| self.seal_streams(s, done))?;
         let others = self.others(session, &sealed, e)?;
-        session.step("spine", |s| self.spine(s, &sealed, uids, others, own.real_rows()))
+        let columns = (uids.sorted(), others.sorted());
+        session.step("spine", |s| self.spine(s, &sealed, columns, own.real_rows()))
     }
 
     /// Both tell how many elements of `u` begin with the bits of each partition; in a run that goes on, also
@@ -468,12 +523,10 @@ impl<'r> Party<'r> {
         &self,
         session: &mut Session,
         sealed: &SealedStreams,
-        own: SpillColumn<ROW_BYTES>,
-        others: SpillColumn<32>,
+        (mut own, mut others): (SortedRecords<ROW_BYTES>, SortedRecords<32>),
         real_rows: u64,
     ) -> Result<MatchOutcome, Error> {
         let (mut link, bits) = (session.link(self.peer), self.parts.bits());
-        let union = own.len() + others.len();
         let mut mine = OwnPlaces::queued(self.room);
         let mut sizes = Vec::new();
         for (own, others) in own.part_lens(bits).into_iter().zip(others.part_lens(bits)) {
@@ -481,7 +534,7 @@ impl<'r> Party<'r> {
             self.parts.check_size(&link, others, self.rows[1])?;
             sizes.push(own + others);
         }
-        let (mut own, mut others) = (own.sorted(), others.sorted());
+        let union = sizes.iter().sum();
         let mut digests = vec![[0; 32]; sizes.len()];
         for part in self.order() {
             own.enter(part, bits);
@@ -540,9 +593,9 @@ impl<'r> Party<'r> {
 }
 
 /// The keys of a run.
-fn exponents(run: &JournalRun) -> Result<[Exponent; 2], Error> {
+fn exponents(keys: &[Secret<[u8; 32]>; 2]) -> Result<[Exponent; 2], Error> {
     let key = |secret: &Secret<[u8; 32]>| Exponent::from_bytes(*secret.expose());
-    let [Some(first), Some(second)] = run.keys.each_ref().map(key) else {
+    let [Some(first), Some(second)] = keys.each_ref().map(key) else {
         return Err(Error::misuse("a key came out as zero, which has a chance of one in 2^252; start again"));
     };
     Ok([first, second])

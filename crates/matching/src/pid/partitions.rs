@@ -4,6 +4,7 @@
 //! that its receiver gets anyway. A hash of the identifier would deal rows instead: both sides would learn
 //! the exact union of every bucket, and crafted inputs would have that many oracles.
 
+use crate::chunks::CHUNK;
 use crate::group::GroupElement;
 use crate::spill::{leading, most_of};
 use base::Error;
@@ -12,6 +13,9 @@ use std::ops::Range;
 
 /// Elements of both sides in a partition, on average, at most.
 const PARTITION_ROWS: u64 = 1 << 20;
+/// Units of a stage that each lane has, and elements of both sides in one that is worth a unit.
+const UNITS_PER_LANE: u64 = 4;
+const LANE_ROWS: u64 = 1 << 15;
 /// Bits of the most partitions that there are.
 const BITS_MAX: u32 = 12;
 
@@ -33,6 +37,19 @@ impl Partitioning {
     pub fn of(rows: [u64; 2], least: u32) -> Self {
         let wanted = rows[0].saturating_add(rows[1]).div_ceil(PARTITION_ROWS).max(u64::from(least));
         Self { bits: wanted.clamp(1, 1 << BITS_MAX).next_power_of_two().ilog2() }
+    }
+
+    /// The same where so many lanes are to have units of every stage: four each, unless these are small.
+    pub fn over_lanes(rows: [u64; 2], least: u32, lanes: u64) -> Self {
+        let whole = rows[0].saturating_add(rows[1]) / LANE_ROWS;
+        let most = lanes.saturating_mul(UNITS_PER_LANE).min(1 << BITS_MAX);
+        Self::of(rows, least.max(whole.min(most) as u32))
+    }
+
+    /// How many chunks a party promises of each of its partitions of `u`, where it has so many rows: enough
+    /// for the largest one, so that the number tells nothing.
+    pub fn promised(self, rows: u64) -> usize {
+        self.cap(rows).div_ceil(CHUNK) as usize
     }
 
     /// The partitioning that a number names, if it is one.

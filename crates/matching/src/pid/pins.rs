@@ -18,19 +18,68 @@ const FRAME: usize = 2 * PIN_BYTES;
 const SAME: &str = "what it sends after the cut is what it sent before it; a peer that runs another release \
                     of tacit now may send other bytes: run again, the match begins afresh";
 
-/// The pins of one run, in the order of the messages; nothing where the run keeps no journal.
+const PROMISED: &str = "what it says in a unit is what it said before that it will say";
+
+/// What a message has to be.
+enum PinKeeper {
+    /// Every message is new.
+    Nobody,
+    /// The pins of one run, in the order of the messages.
+    File(File),
+    /// What the peer has promised in a unit over a lane: digests of its messages, from this one on.
+    Peer(u64, Vec<MessageDigest>),
+}
+
+/// A digest of one message.
+pub(super) type MessageDigest = [u8; 32];
+
+/// That of a message which its sender promises.
+pub(super) fn digest_of(message: &[GroupElement]) -> MessageDigest {
+    *blake3::hash(message.as_flattened()).as_bytes()
+}
+
+/// What binds the peer to its messages, and digests of what was said and heard.
 pub(super) struct MessagePins {
-    file: Option<File>,
+    keeper: PinKeeper,
     key: [u8; 32],
     /// Whether the seal of the streams is the first pin.
     sealed: bool,
     known: Vec<[u8; PIN_BYTES]>,
+    said: blake3::Hasher,
+    heard: blake3::Hasher,
 }
 
 impl MessagePins {
     /// Pins of a run that cannot go on: every message is new.
     pub fn none() -> Self {
-        Self { file: None, key: [0; 32], sealed: false, known: Vec::new() }
+        Self {
+            keeper: PinKeeper::Nobody,
+            key: [0; 32],
+            sealed: false,
+            known: Vec::new(),
+            said: blake3::Hasher::new(),
+            heard: blake3::Hasher::new(),
+        }
+    }
+
+    /// From now on messages from number `first` on are what the peer has promised.
+    pub fn promised(&mut self, first: u64, digests: Vec<MessageDigest>) {
+        self.keeper = PinKeeper::Peer(first, digests);
+    }
+
+    /// From now on the peer has promised nothing.
+    pub fn free(&mut self) {
+        self.keeper = PinKeeper::Nobody;
+    }
+
+    /// This party says a message.
+    pub fn says(&mut self, message: &[GroupElement]) {
+        self.said.update(message.as_flattened());
+    }
+
+    /// Digests of what this party has said, and of what it has heard.
+    pub fn transcript(&self) -> [MessageDigest; 2] {
+        [&self.said, &self.heard].map(|hasher| *hasher.finalize().as_bytes())
     }
 
     /// Reads `file` up to the first pin that is not whole, or is of another run. `sealed` says whether the
@@ -53,7 +102,7 @@ impl MessagePins {
             }
             pins.known.push(pin);
         }
-        Ok(Self { file: Some(file), ..pins })
+        Ok(Self { keeper: PinKeeper::File(file), ..pins })
     }
 
     /// The seal of the streams, before it is told.
@@ -73,15 +122,31 @@ impl MessagePins {
     /// # Errors
     /// `Deviated` when it is another one than before the cut; `Io` when it cannot be written.
     pub fn check(&mut self, link: &StepLink<'_>, index: u64, message: &[GroupElement]) -> Result<(), Error> {
+        self.heard.update(message.as_flattened());
+        self.expect(link, index, message)?;
         match self.keep(index + u64::from(self.sealed), message)? {
             true => Ok(()),
             false => Err(link.blame(SAME)),
         }
     }
 
+    /// Message `index` of the peer, before it is answered: where it has promised its messages, it is the one
+    /// that it has promised.
+    ///
+    /// # Errors
+    /// `Deviated` when it is another one.
+    pub fn expect(&self, link: &StepLink<'_>, index: u64, message: &[GroupElement]) -> Result<(), Error> {
+        let PinKeeper::Peer(first, digests) = &self.keeper else { return Ok(()) };
+        let promised = index.checked_sub(*first).and_then(|at| digests.get(at as usize));
+        match promised == Some(&digest_of(message)) {
+            true => Ok(()),
+            false => Err(link.blame(PROMISED)),
+        }
+    }
+
     /// Whether the message of pin `index` may come.
     fn keep(&mut self, index: u64, message: &[GroupElement]) -> Result<bool, Error> {
-        let Some(file) = &self.file else { return Ok(true) };
+        let PinKeeper::File(file) = &self.keeper else { return Ok(true) };
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(b"message").update(&index.to_le_bytes()).update(message.as_flattened());
         let pin = *hasher.finalize().as_bytes().first_chunk().expect("a digest is longer");

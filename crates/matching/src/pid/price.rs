@@ -236,6 +236,31 @@ pub fn price(sizes: PairSizes, least: u32) -> Cost {
     Cost { rounds: c.turns.max(p.turns), sent: vec![c.sent, p.sent], ..Cost::zero(2) }
 }
 
+/// The same where units go over so many lanes: no pulses between them, and promises of what a unit will ask.
+/// Turns are those of one session.
+#[must_use]
+pub fn price_over_lanes(sizes: PairSizes, least: u32, lanes: u64) -> Cost {
+    let parts = Partitioning::over_lanes(sizes.rows, least, lanes);
+    let (count, [only_c, only_p]) = (u64::from(parts.count()), sizes.only());
+    let slices = 1u64 << slice_bits(sizes.rows, parts);
+    let sent = |role: Role| {
+        let (own, peer) = (sizes.rows[role as usize], sizes.rows[1 - role as usize]);
+        let promised = count * parts.promised(own) as u64;
+        let streams = HELLO_BYTES
+            + LinkMeter::part_sizes(parts)
+            + own.div_ceil(PULSE_ROWS)
+            + ELEMENT_BYTES * (promised + own + peer)
+            + DIGEST_BYTES;
+        let differences = match role {
+            Role::C => ELEMENT_BYTES * (only_p + only_c) + LinkMeter::part_sizes(parts),
+            Role::P => ELEMENT_BYTES * (slices + sizes.rows[0] + only_p),
+        };
+        streams + COUNT_BYTES * slices + differences + DIGEST_BYTES
+    };
+    let rounds = [Role::C, Role::P].map(|role| meter(role, sizes, parts).turns).into_iter().max();
+    Cost { rounds: rounds.unwrap_or(0), sent: vec![sent(Role::C), sent(Role::P)], ..Cost::zero(2) }
+}
+
 /// Multiplications of the group per party. Both do the same number, besides hashing their own rows.
 #[must_use]
 pub fn multiplications(sizes: PairSizes) -> u64 {

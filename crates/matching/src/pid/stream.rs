@@ -45,20 +45,21 @@ impl StreamUnit {
 
 impl Party<'_> {
     /// Unit `hash`: `H(x)` to the first key of all own rows, dealt by prefix. Sorted, they are `u`: under a
-    /// secret key that is a secret order. Tells nothing but pulses, in the order of the input.
+    /// secret key that is a secret order. Hands each on to `keep`, with its row. Tells nothing but pulses, in
+    /// the order of the input.
     pub(super) fn hash_own(
         &mut self,
         session: &mut Session,
         own: &dyn IdentifierSource,
         fingerprint: &ColumnFingerprint,
-    ) -> Result<SpillColumn<ROW_BYTES>, Error> {
-        let mut column = SpillColumn::dealt(self.room, own.rows(), self.parts.bits());
+        keep: &mut dyn FnMut(&[u8; ROW_BYTES]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let [mine, theirs] = self.hashed;
         let mut u = vec![[0; 32]; CHUNK as usize];
         for (i, rows) in (0..mine).zip(chunks(own.rows())) {
             let journal = self.journal.as_ref().expect("a run that goes on has a journal");
             journal.get(JournalLog::U, ChunkAt(0, i), &mut u[..len(&rows)])?;
-            push_rows(&mut column, &u[..len(&rows)], rows)?;
+            keep_rows(keep, &u[..len(&rows)], rows)?;
         }
         let left = |rows: u64, chunks: u64| rows - rows.min(chunks * CHUNK);
         let mut beat = PulseBeat::new(left(own.rows(), mine), left(self.rows[1], theirs));
@@ -69,12 +70,11 @@ impl Party<'_> {
             if let Some(journal) = &mut self.journal {
                 journal.put(JournalLog::U, ChunkAt(0, i), u, &ChunkDigest::default())?;
             }
-            push_rows(&mut column, u, rows.clone())?;
+            keep_rows(keep, u, rows.clone())?;
             session.report(i + 1 - mine, all - mine);
             self.pulse(session, &mut beat, rows.end - rows.start)?;
         }
-        self.last_pulses(session, &beat)?;
-        Ok(column)
+        self.last_pulses(session, &beat)
     }
 
     /// Hashes the rows of one chunk, which must be those that the fingerprint was taken of.
@@ -182,6 +182,7 @@ impl Party<'_> {
             link.recv(e.as_flattened_mut())?;
             steps::check_ascending(e, &mut state.last_peer).map_err(|f| fault(&link, f))?;
             self.parts.check_range(&link, part, e)?;
+            self.pins.expect(&link, i, e)?;
             let mut said = blake3::Hasher::new();
             said.update(e.as_flattened());
             let [first, second] = &self.keys;
@@ -270,21 +271,21 @@ impl Stream<'_> {
         let (whose, _) = self.sent.pop_front().expect("an answer is to a chunk that was sent");
         self.digests[0].update(digest);
         let mut rows = self.once[..rows].iter().zip(whose);
-        rows.try_for_each(|(uid, row)| push_row(&mut self.columns.uids, uid, row))
+        rows.try_for_each(|(uid, row)| self.columns.uids.push(&record_of(uid, row)))
     }
 }
 
-fn push_row(column: &mut SpillColumn<ROW_BYTES>, element: &GroupElement, row: u32) -> Result<(), Error> {
+fn record_of(element: &GroupElement, row: u32) -> [u8; ROW_BYTES] {
     let mut record = [0; ROW_BYTES];
     record[..32].copy_from_slice(element);
     record[32..].copy_from_slice(&row.to_le_bytes());
-    column.push(&record)
+    record
 }
 
-fn push_rows(
-    column: &mut SpillColumn<ROW_BYTES>,
+fn keep_rows(
+    keep: &mut dyn FnMut(&[u8; ROW_BYTES]) -> Result<(), Error>,
     elements: &[GroupElement],
     rows: Range<u64>,
 ) -> Result<(), Error> {
-    elements.iter().zip(rows).try_for_each(|(element, row)| push_row(column, element, row as u32))
+    elements.iter().zip(rows).try_for_each(|(element, row)| keep(&record_of(element, row as u32)))
 }

@@ -40,7 +40,7 @@ pub use price::{memory, price};
 use crate::identifiers::{self, IdentifierSource};
 use crate::matcher::{
     MatchDisclosure, MatchDisk, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome,
-    MatchOutput, MatchSizes, Matcher, PairSizes, ShareBackend, pair_of,
+    MatchOutput, MatchSizes, Matcher, PairSizes, PlannedRows, ShareBackend, pair_of,
 };
 use crate::memory::check;
 use crate::moves::{EntryMap, PayloadMoves};
@@ -75,17 +75,22 @@ impl Matcher for InnerJoin {
         price(sizes.pair(), options)
     }
 
-    fn estimate(&self, rows: &[u64], _keys: u64, options: &MatchOptions) -> MatchEstimate {
-        let of = |best: fn(u64, u64) -> u64| rows.iter().copied().reduce(best).unwrap_or(0);
-        let apart = MatchSizes::apart(rows, 1);
+    fn estimate(&self, planned: &PlannedRows<'_>, options: &MatchOptions) -> MatchEstimate {
+        let apart = MatchSizes::apart(planned.rows, 1);
+        // Everybody who can be in both.
+        let most = planned.rows.iter().copied().min().unwrap_or(0);
+        let rows = planned.both.unwrap_or(most);
         let multiplications = apart.union;
-        let sizes = MatchSizes { union: of(u64::max), ..apart };
+        let sizes = MatchSizes { union: apart.union - rows, ..apart };
         // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
         let encryption_s = match options.backend {
             ShareBackend::PermuteShare => 0.0,
             ShareBackend::Paillier => paillier::seconds(&self.price(&sizes, options)),
         };
-        let (rows, why) = (of(u64::min), "everybody in both; a smaller match is cheaper".into());
+        let why = match planned.both {
+            Some(_) => "those in both".into(),
+            None => "everybody in both; a smaller match is cheaper".into(),
+        };
         MatchEstimate { sizes, multiplications, encryption_s, waits: 8.0, rows, why }
     }
 

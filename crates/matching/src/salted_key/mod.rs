@@ -31,7 +31,7 @@
 use crate::identifiers::IdentifierSource;
 use crate::matcher::{
     MatchDisclosure, MatchEstimate, MatchFeatures, MatchInput, MatchOptions, MatchOutcome, MatchRoles,
-    MatchSizes, Matcher,
+    MatchSizes, Matcher, PlannedRows,
 };
 use crate::places::OwnPlaces;
 use base::{Cost, Error, PartyId, Seed, limits};
@@ -77,8 +77,8 @@ impl Matcher for SaltedKey {
         price(&options.roles, &sizes.rows)
     }
 
-    fn estimate(&self, rows: &[u64], _keys: u64, _options: &MatchOptions) -> MatchEstimate {
-        MatchEstimate { waits: 3.0, ..MatchEstimate::apart(MatchSizes::apart(rows, 1)) }
+    fn estimate(&self, planned: &PlannedRows<'_>, _options: &MatchOptions) -> MatchEstimate {
+        MatchEstimate { waits: 3.0, ..MatchEstimate::of(planned) }
     }
 
     fn step(&self) -> Option<&'static str> {

@@ -227,7 +227,7 @@ impl Door {
     /// The next connection that proved an awaited key, if there is one soon.
     fn next(&self, meet: &Meet, missing: &[PartyId], wait: &mut Wait<'_>) -> Result<Option<Came>, Error> {
         // With nobody to wait for here, this thread looks whether the others have found theirs.
-        let soon = if missing.is_empty() { LOOK } else { RETRY.1 };
+        let soon = if missing.is_empty() { LOOK } else { RETRY.0 };
         let until = Instant::now() + soon;
         while !wait.effort.over() {
             if wait.over(meet, missing) {

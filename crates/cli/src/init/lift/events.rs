@@ -10,6 +10,7 @@ use crate::init::period::{DayCounts, WholeMonths};
 use crate::init::units::unit;
 use base::Error;
 use data::Rows;
+use data::survey::ColumnSurvey;
 use page::numbers::{count, percent};
 use study::time::Clock;
 use study::{EventValue, MAX_CLAMP, MAX_EVENTS, Study};
@@ -51,7 +52,7 @@ pub fn advertiser(
         text += &said("Results for each of these; the values are public.", &format!("cohort     = {values}"));
     }
     draft.set("advertiser", text);
-    limits(draft, MAX_EVENTS, &in_units(MAX_CLAMP.into(), scale), args);
+    limits(draft, MAX_EVENTS, &in_units(MAX_CLAMP.into(), scale), [false; 2], args);
     Ok(period(&ways))
 }
 
@@ -190,7 +191,10 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
     let most = found.iter().map(|(sure, _)| *sure).max().unwrap_or_default();
     let best: Vec<&str> = found.iter().filter(|(sure, _)| *sure == most).map(|(_, name)| *name).collect();
     match best[..] {
-        [] => Ok(Vec::new()),
+        [] => {
+            count_instead(making, events)?;
+            Ok(Vec::new())
+        }
         [only] => Ok(vec![only.to_owned()]),
         _ => {
             let mut answers: Vec<String> = best.iter().map(|name| (*name).to_owned()).collect();
@@ -200,6 +204,23 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
             Ok(if at == best.len() { Vec::new() } else { vec![answers[at].clone()] })
         }
     }
+}
+
+/// Asks whether events are counted though a column is called as amounts are, and is none of numbers.
+fn count_instead(making: &Making<'_>, events: &[String]) -> Result<(), Error> {
+    let rows = making.survey.sampled;
+    let is = |column: &&ColumnSurvey| {
+        let other =
+            events.contains(&column.name) || guess::identifies(column, rows).is_some_and(|score| score >= 60);
+        guess::is_named_money(column) && column.filled > 0 && !other && !guess::is_time(column)
+    };
+    let Some(column) = making.survey.columns.iter().find(is) else { return Ok(()) };
+    let question = format!(
+        "Column \"{}\" is called as amounts are, and not all its cells are numbers. Correct them, or say the \
+         sign of decimals by --decimal; or shall events be counted (1)?",
+        column.name
+    );
+    making.how.choose("--value 1", &question, &["1".to_owned()], None).map(|_| ())
 }
 
 fn filter(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<Option<String>, Error> {
@@ -223,26 +244,27 @@ fn filter(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<Option<String>
     Ok(Some(format!("{{ column = {}, equals = {} }}", quoted(&column), list(values))))
 }
 
-/// The lines of how much of a person counts.
-fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, args: &LiftInitArgs) {
+/// The lines of how much of a person counts; whether somebody chose the number of events and the clamp, for
+/// the data did not.
+fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, chosen: [bool; 2], args: &LiftInitArgs) {
     let text = draft.get("advertiser").unwrap_or_default();
     let text = text.rsplit_once("# K: ").map_or(text, |(before, _)| before);
-    let events = match args.max_events {
-        None => "It is 1, 2, 4, 8 or 16, chosen by the file: it tells roughly how many events people have.",
-        Some(_) => "Chosen by the advertiser.",
+    let events = match chosen[0] {
+        false => "It is 1, 2, 4, 8 or 16, chosen by the file: it tells roughly how many events people have.",
+        true => "Chosen by the advertiser.",
     };
     let events = said(
         &format!("K: events of one person that count, the earliest. {events}"),
         &format!("max_events = {most}"),
     );
     draft.set("advertiser", format!("{text}{events}overflow   = \"keep-earliest\"\n"));
-    let why = match args.clamp {
-        None => {
-            "It is the amount that 99 of 100 people with an event do not reach, of few people the fifth \
-             largest, rounded up to 1, 2 or 5 and zeros: it tells roughly how large outcomes are, and no \
-             more."
+    let why = match chosen[1] {
+        false => {
+            "99 of 100 people with an event have no more; of up to 500 such people all but four; of fewer \
+             than 40 all but one in ten, or but one. Rounded up to 1, 2 or 5 and zeros: it tells roughly how \
+             large outcomes are."
         }
-        Some(_) => "Chosen by the advertiser.",
+        true => "Chosen by the advertiser.",
     };
     let clamp = said(
         &format!(
@@ -324,7 +346,7 @@ pub fn settle(
         );
     }
     let (most, text) = bounds(making, study, args, (people, &events, &mut totals))?;
-    limits(draft, most, &text, args);
+    limits(draft, most, &text, [args.max_events.is_some(), args.clamp.is_some()], args);
     offer(making, &lenient, TrialSide::Advertiser, &rows)?;
     note_thin_ends(making, &days);
     // Times of refunds, and of events beyond K, have to be within the study's as well.
@@ -368,18 +390,33 @@ fn bounds(
         &text,
         format!("{} of the people with events have more, which does not count", share(over)),
     );
+    tell_bounds(making, study, (most, args.max_events.is_some()), (&text, args.clamp.is_some()));
+    Ok((most, text))
+}
+
+/// Says what the bounds tell of people: nothing where somebody chose them.
+fn tell_bounds(making: &mut Making<'_>, study: &Study, events: (u8, bool), clamp: (&str, bool)) {
     let unit = match &super::lift(study).advertisers[0].value {
         EventValue::Columns { unit: Some(unit), .. } => format!(" {unit}"),
         _ => String::new(),
     };
-    making.tell(format!(
-        "few people have more than {most} events, or a total of more than {text}{unit} (rounded)"
-    ));
-    Ok((most, text))
+    let what =
+        [(format!("{} events", events.0), events.1), (format!("a total of {}{unit}", clamp.0), clamp.1)];
+    for (what, chosen) in what {
+        making.tell(match chosen {
+            true => format!("that of a person {what} count at most, as was said, not as the file shows"),
+            false => format!("that few people have more than {what} (rounded up)"),
+        });
+    }
 }
 
 /// What cannot be seen in a sample of lines has to be said.
-pub fn settle_unread(making: &Making<'_>, draft: &mut StudyDraft, args: &LiftInitArgs) -> Result<(), Error> {
+pub fn settle_unread(
+    making: &mut Making<'_>,
+    draft: &mut StudyDraft,
+    study: &Study,
+    args: &LiftInitArgs,
+) -> Result<(), Error> {
     let large = "The data are too large to look at every person.";
     let number =
         |text: &str| text.parse::<f64>().map(|_| text.to_owned()).map_err(|_| "a number, such as 500".into());
@@ -403,6 +440,9 @@ pub fn settle_unread(making: &Making<'_>, draft: &mut StudyDraft, args: &LiftIni
             making.how.words("--max-events K", &question, Some("4"), read)?
         }
     };
-    limits(draft, most, &clamp, args);
+    making.because("max_events", most.to_string(), "as it was said");
+    making.because("clamp", &clamp, "as it was said");
+    tell_bounds(making, study, (most, true), (&clamp, true));
+    limits(draft, most, &clamp, [true; 2], args);
     Ok(())
 }

@@ -133,7 +133,8 @@ fn arm(making: &Making<'_>, args: &LiftInitArgs) -> Result<String, Error> {
     let has = |column: &ColumnSurvey, label: &str| column.values.iter().any(|(value, _)| value == label);
     let fits = |column: &&ColumnSurvey| match (&said[..], column.values.len()) {
         (_, 0 | 1) => false,
-        ([], 2) => true,
+        // A name in nearly every row of a small file is no arm.
+        ([], 2) => guess::is_named_arm(column) || guess::rare(column).next().is_none(),
         ([], _) => guess::is_named_arm(column) || untreated(column),
         (labels, _) => labels.iter().all(|label| has(column, label)),
     };
@@ -204,6 +205,16 @@ fn labels(making: &Making<'_>, arm: &str, args: &LiftInitArgs) -> Result<ArmLabe
     if test == control {
         return Err(Error::input(format!("\"{test}\" cannot be the label of both arms")));
     }
+    for (label, flag, said) in [(&control, "--control", said[1]), (&test, "--test", said[0])] {
+        if let Some((_, rows)) = guess::rare(column).find(|(rare, _)| rare == label && said.is_none()) {
+            return Err(Error::input(format!(
+                "{} rows of \"{arm}\" are \"{label}\": a label that fewer than {} rows have is told to the \
+                 other party only if it is said: {flag} \"{label}\", or another column by --arm",
+                count(*rows),
+                guess::LABEL_ROWS
+            )));
+        }
+    }
     args.leave_out.iter().try_for_each(|label| known(label).map(|_| ()))?;
     let others = others(column, [&test, &control], &args.leave_out)?;
     Ok(ArmLabels { test, control, others })
@@ -225,6 +236,9 @@ fn others(column: &ColumnSurvey, compared: [&String; 2], said: &[String]) -> Res
         let what = match alike {
             Some(alike) => format!("is \"{alike}\" but for its spelling: correct the file"),
             None if !said.is_empty() => "is neither compared nor left out: correct the file".to_owned(),
+            None if *rows < guess::LABEL_ROWS => {
+                "would be told to the other party, though few rows have it: correct the file".to_owned()
+            }
             None => {
                 others.push(label.clone());
                 continue;

@@ -1,8 +1,8 @@
 //! The text of a program that asks for counts and a mean, and what columns are in it.
 
-use crate::init::draft::{StudyDraft, comment, quoted};
-use crate::init::guess::{left_beyond, round_up};
-use data::survey::ColumnSurvey;
+use crate::init::draft::{StudyDraft, comment, quoted, unquoted};
+use crate::init::guess::{LABEL_ROWS, left_beyond, rare, round_up};
+use data::survey::{ColumnSurvey, NumberSurvey};
 use page::numbers::count;
 use release::rational::{ratio, shown};
 
@@ -22,57 +22,92 @@ const RESERVED: [&str; 16] = [
     "known", "present", "missing",
 ];
 
-/// What a column is in a program; none where counts and means are not of such.
-pub fn column(seen: &ColumnSurvey, unit: Option<&str>) -> Option<CellUse> {
+/// Bits of the types of numbers: a finer step would tell more of the largest one.
+const WIDTHS: [u32; 4] = [8, 16, 32, 40];
+
+/// What a column is in a program.
+///
+/// # Errors
+/// Why counts and means are not of such a column, to stand behind its name.
+pub fn column(seen: &ColumnSurvey, unit: Option<&str>) -> Result<CellUse, String> {
     let missing = if seen.empty > 0 { " missing" } else { "" };
     let values: Vec<&str> = seen.values.iter().map(|(value, _)| value.as_str()).collect();
     let is_bit = |pair: [&str; 2]| values.iter().all(|value| pair.contains(&value.to_lowercase().as_str()));
     if !values.is_empty() && [["0", "1"], ["no", "yes"], ["false", "true"]].into_iter().any(is_bit) {
-        return Some(CellUse { line: format!("bit{missing}"), bounds: None, why: "yes and no".to_owned() });
+        return Ok(CellUse { line: format!("bit{missing}"), bounds: None, why: "yes and no".to_owned() });
     }
     if let Some(numbers) = &seen.numbers {
-        let places = if numbers.decimals == 1 { 2 } else { numbers.decimals };
-        if places > 9 {
-            return None;
-        }
-        let scale = 10u64.pow(places);
-        let rounded = |number: f64| round_up((number.abs() * scale as f64).ceil() as u64);
-        let (least, most) = (numbers.quantile(0.0), numbers.quantile(1.0));
-        let bits = 64 - rounded(least).max(rounded(most)).leading_zeros();
-        if bits > 40 {
-            return None;
-        }
-        let kind = if least < 0.0 { format!("i{}", bits + 1) } else { format!("u{}", bits.max(2)) };
-        let scaled = if scale > 1 { format!(" scale {scale}") } else { String::new() };
-        let unit = unit.map_or(String::new(), |unit| format!(" unit {}", quoted(unit)));
-        let bound = |number: f64| match number < 0.0 {
-            true => format!("-{}", shown(&ratio(rounded(number), scale))),
-            false => shown(&ratio(rounded(number), scale)),
-        };
-        // No bound hangs on the one largest number of few.
-        let most_beyond = left_beyond(seen.filled);
-        let [low, high] = [numbers.from_below(most_beyond), numbers.from_above(most_beyond)];
-        let ends = [if least < 0.0 { bound(low) } else { "0".to_owned() }, bound(high)];
-        let beyond = match ends.clone().map(|end| end.parse::<f64>()) {
-            [Ok(low), Ok(high)] => numbers.outside(low, high),
-            _ => 0,
-        };
-        let bounds = Some(ends);
-        let why = format!(
-            "numbers of the sample go from {least} to {most}: the type holds these, rounded up; {} of them \
-             are beyond the bounds of a mean",
-            count(beyond)
-        );
-        return Some(CellUse { line: format!("{kind}{scaled}{unit}{missing}"), bounds, why });
+        return numbers_of(seen, numbers, unit);
     }
+    labels_of(seen, &values).map(|line| CellUse {
+        line: format!("{line}{missing}"),
+        bounds: None,
+        why: format!("{} labels, each of {LABEL_ROWS} rows or more", values.len()),
+    })
+}
+
+/// A column of numbers.
+fn numbers_of(seen: &ColumnSurvey, numbers: &NumberSurvey, unit: Option<&str>) -> Result<CellUse, String> {
+    let missing = if seen.empty > 0 { " missing" } else { "" };
+    let places = if numbers.decimals == 1 { 2 } else { numbers.decimals };
+    if places > 9 {
+        return Err(format!("has numbers of {places} decimals, and 9 are the most"));
+    }
+    let scale = 10u64.pow(places);
+    let rounded = |number: f64| round_up((number.abs() * scale as f64).ceil() as u64);
+    let (least, most) = (numbers.quantile(0.0), numbers.quantile(1.0));
+    let bits = 64 - rounded(least).max(rounded(most)).leading_zeros() + u32::from(least < 0.0);
+    let Some(width) = WIDTHS.into_iter().find(|width| *width >= bits) else {
+        return Err(format!("has numbers of {bits} bits, and {} are the most", WIDTHS[WIDTHS.len() - 1]));
+    };
+    let sign = if least < 0.0 { 'i' } else { 'u' };
+    let scaled = if scale > 1 { format!(" scale {scale}") } else { String::new() };
+    let unit = unit.map_or(String::new(), |unit| format!(" unit {}", quoted(unit)));
+    let bound = |number: f64| match number < 0.0 {
+        true => format!("-{}", shown(&ratio(rounded(number), scale))),
+        false => shown(&ratio(rounded(number), scale)),
+    };
+    // No bound hangs on the one largest number of few; and where most are zero, it is of those that are not.
+    let most_beyond = left_beyond(numbers.other_than_zero());
+    let [low, high] = [numbers.from_below(most_beyond), numbers.from_above(most_beyond)];
+    let ends = [if least < 0.0 { bound(low) } else { "0".to_owned() }, bound(high)];
+    let beyond = match ends.clone().map(|end| end.parse::<f64>()) {
+        [Ok(low), Ok(high)] => numbers.outside(low, high),
+        _ => 0,
+    };
+    let why = format!(
+        "numbers of the sample go from {least} to {most}: the type holds these, of 8, 16, 32 or 40 bits; {} \
+         of them are beyond the bounds of a mean",
+        count(beyond)
+    );
+    Ok(CellUse { line: format!("{sign}{width}{scaled}{unit}{missing}"), bounds: Some(ends), why })
+}
+
+/// The line of a column of labels.
+fn labels_of(seen: &ColumnSurvey, values: &[&str]) -> Result<String, String> {
     let odd = |value: &str| value.chars().any(|c| c == '"' || c == '\\' || c.is_control());
-    if values.is_empty() || values.iter().any(|value| value.len() > 100 || odd(value)) {
-        return None;
+    if values.is_empty() {
+        return Err(format!(
+            "has neither at most 20 labels, nor yes and no, nor numbers, but {} different values",
+            count(seen.distinct)
+        ));
+    }
+    if values.iter().any(|value| value.len() > 100 || odd(value)) {
+        return Err("has labels of more than 100 bytes, or with quotes, \\ or line ends in them".to_owned());
+    }
+    if let Some((label, rows)) = rare(seen).next() {
+        return Err(format!(
+            "has {} labels, {} of which fewer than {LABEL_ROWS} rows have ({} {}): the study would tell \
+             them, and a label of few rows points to people",
+            count(values.len() as u64),
+            count(rare(seen).count() as u64),
+            quoted(label),
+            count(*rows)
+        ));
     }
     let bits = (usize::BITS - values.len().leading_zeros()).max(2);
     let labels: String = values.iter().map(|value| format!(" {}", quoted(value))).collect();
-    let why = format!("{} labels", values.len());
-    Some(CellUse { line: format!("u{bits} labels{labels}{missing}"), bounds: None, why })
+    Ok(format!("u{bits} labels{labels}"))
 }
 
 /// A column of either party.
@@ -142,15 +177,14 @@ impl AskedProgram {
             }
         }
         let matching = text("match");
-        let identifiers =
-            matching.split("name = ").skip(1).filter_map(|rest| Some(rest.split('"').nth(1)?.to_owned()));
+        let identifiers = matching.split("name = ").skip(1).filter_map(unquoted);
         Self {
             parties: draft.parties().map(str::to_owned).collect(),
             identifiers: identifiers.collect(),
             by,
             mean,
             columns,
-            title: draft.root_value("title").unwrap_or("counts").to_owned(),
+            title: draft.root_value("title").unwrap_or_else(|| "counts".to_owned()),
             rho: spent,
         }
     }
@@ -205,7 +239,9 @@ impl AskedProgram {
     pub fn write(&self, draft: &mut StudyDraft) {
         let mut parties = self.parties.clone();
         parties.sort_unstable();
-        let mut lines = vec!["tacit-program/2".to_owned(), format!("name {}", quoted(&self.title))];
+        // A program has no sign for a quote in its texts.
+        let title = self.title.replace(['"', '\\'], "'").replace(char::is_control, " ");
+        let mut lines = vec!["tacit-program/2".to_owned(), format!("name \"{title}\"")];
         lines.extend(parties.iter().map(|party| format!("party {party}")));
         lines.extend(self.columns.iter().map(|column| column.line.clone()));
         lines.push(format!("ask public rho {}", self.rho));
@@ -226,8 +262,8 @@ impl AskedProgram {
         }
         let why = comment(
             "What each column holds, and what is asked (docs/questions.md). A number beyond the bounds of a \
-             mean counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file (of few \
-             numbers, all but four), rounded to 1, 2 or 5 and zeros, and tell roughly how large numbers are.",
+             mean counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file that \
+             are not 0 (of few, all but four), rounded to 1, 2 or 5 and zeros, and tell roughly how large numbers are.",
         );
         draft.set("program", format!("{why}[program]\ntext = \"\"\"\n{}\n\"\"\"\n", lines.join("\n")));
         let line = |column: &AskedColumn| {

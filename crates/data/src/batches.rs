@@ -1,0 +1,153 @@
+//! Rows of Arrow record batches, from Parquet or from a program that hands them over.
+
+use super::table::{TableCell, TableReading};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, TimeUnit};
+use base::Error;
+
+/// Hands the rows of a batch on, of which `before` were read before. Returns how many it has.
+///
+/// # Errors
+/// When a column is of a type that is not read, or the sink ends it.
+pub(super) fn deliver(
+    batch: &RecordBatch,
+    before: u64,
+    wanted: &[String],
+    table: &mut TableReading<'_>,
+) -> Result<u64, Error> {
+    let columns = wanted
+        .iter()
+        .enumerate()
+        .map(|(i, name)| {
+            let array = batch
+                .column_by_name(name)
+                .ok_or_else(|| table.refused(format!("column \"{name}\" is missing in a batch")))?;
+            column(&table.name, name, array.as_ref(), table.sink.decimals(i))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut cells = Vec::with_capacity(columns.len());
+    for row in 0..batch.num_rows() {
+        if !table.sink.takes_more() {
+            break;
+        }
+        let line = before + row as u64 + 1;
+        cells.clear();
+        for (column, name) in columns.iter().zip(wanted) {
+            cells.push(column.cell(row).ok_or_else(|| {
+                Error::input(format!(
+                    "{}, column \"{name}\": a whole number above 2^63 - 1; use smaller numbers or text",
+                    table.files.show(table.files.place(line))
+                ))
+            })?);
+        }
+        table.take(line, &cells)?;
+    }
+    Ok(batch.num_rows() as u64)
+}
+
+/// A column of a batch, resolved once per batch; dictionaries by key.
+struct Column<'a> {
+    array: &'a dyn Array,
+    /// For dictionary columns: the row of `array` (the dictionary) for each row, `None` for null.
+    keys: Option<Vec<Option<usize>>>,
+}
+
+fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> Result<Column<'a>, Error> {
+    let (array, keys) = match array.as_any_dictionary_opt() {
+        Some(dictionary) => {
+            let keys = dictionary.normalized_keys();
+            let keys =
+                keys.into_iter().enumerate().map(|(i, key)| array.is_valid(i).then_some(key)).collect();
+            (dictionary.values().as_ref(), Some(keys))
+        }
+        None => (array, None),
+    };
+    use DataType as T;
+    match array.data_type() {
+        T::Null | T::Boolean | T::Utf8 | T::LargeUtf8 | T::Utf8View | T::Date32 | T::Timestamp(..) => {}
+        T::Int8 | T::Int16 | T::Int32 | T::Int64 | T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => {}
+        T::Float64 if decimals => {}
+        T::Decimal128(_, 0) => {}
+        T::Decimal128(_, places) if decimals && *places >= 0 => {}
+        other => {
+            return Err(Error::input(format!(
+                "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates or \
+                 timestamps"
+            )));
+        }
+    }
+    Ok(Column { array, keys })
+}
+
+impl Column<'_> {
+    /// The cell of a row; `None` for an integer that does not fit 64 signed bits.
+    fn cell(&self, row: usize) -> Option<TableCell<'_>> {
+        let array = self.array;
+        let i = match &self.keys {
+            Some(keys) => match keys[row] {
+                Some(key) => key,
+                None => return Some(TableCell::Empty),
+            },
+            None => row,
+        };
+        if array.is_null(i) || *array.data_type() == DataType::Null {
+            return Some(TableCell::Empty);
+        }
+        Some(match array.data_type() {
+            DataType::Utf8 => text_cell(array.as_string::<i32>().value(i)),
+            DataType::LargeUtf8 => text_cell(array.as_string::<i64>().value(i)),
+            DataType::Utf8View => text_cell(array.as_string_view().value(i)),
+            DataType::Boolean => TableCell::Boolean(array.as_boolean().value(i)),
+            DataType::Date32 => TableCell::Days(array.as_primitive::<Date32Type>().value(i)),
+            DataType::Timestamp(unit, _) => TableCell::Seconds(seconds(array, unit, i)),
+            DataType::Float64 => TableCell::Float(array.as_primitive::<Float64Type>().value(i)),
+            // A whole number, as sums in databases are.
+            DataType::Decimal128(_, 0) => {
+                let value = array.as_primitive::<Decimal128Type>().value(i);
+                i64::try_from(value).map_or(TableCell::Decimal(value, 0), TableCell::Integer)
+            }
+            DataType::Decimal128(_, places) => {
+                TableCell::Decimal(array.as_primitive::<Decimal128Type>().value(i), *places)
+            }
+            _ => TableCell::Integer(integer(array, i)?),
+        })
+    }
+}
+
+/// An empty text is an empty cell, as in CSV.
+fn text_cell(text: &str) -> TableCell<'_> {
+    if text.is_empty() { TableCell::Empty } else { TableCell::Text(text) }
+}
+
+fn seconds(array: &dyn Array, unit: &TimeUnit, i: usize) -> i64 {
+    match unit {
+        TimeUnit::Second => array.as_primitive::<TimestampSecondType>().value(i),
+        TimeUnit::Millisecond => array.as_primitive::<TimestampMillisecondType>().value(i).div_euclid(1_000),
+        TimeUnit::Microsecond => {
+            array.as_primitive::<TimestampMicrosecondType>().value(i).div_euclid(1_000_000)
+        }
+        TimeUnit::Nanosecond => {
+            array.as_primitive::<TimestampNanosecondType>().value(i).div_euclid(1_000_000_000)
+        }
+    }
+}
+
+fn integer(array: &dyn Array, i: usize) -> Option<i64> {
+    Some(match array.data_type() {
+        DataType::Int8 => array.as_primitive::<Int8Type>().value(i).into(),
+        DataType::Int16 => array.as_primitive::<Int16Type>().value(i).into(),
+        DataType::Int32 => array.as_primitive::<Int32Type>().value(i).into(),
+        DataType::Int64 => array.as_primitive::<Int64Type>().value(i),
+        DataType::UInt8 => array.as_primitive::<UInt8Type>().value(i).into(),
+        DataType::UInt16 => array.as_primitive::<UInt16Type>().value(i).into(),
+        DataType::UInt32 => array.as_primitive::<UInt32Type>().value(i).into(),
+        DataType::UInt64 => i64::try_from(array.as_primitive::<UInt64Type>().value(i)).ok()?,
+        _ => return None,
+    })
+}

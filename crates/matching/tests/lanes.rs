@@ -1,0 +1,273 @@
+//! Units of Private-ID over lanes, with columns in a state: the spine of one session, whatever fails; and
+//! what a peer may not ask in a second attempt.
+
+mod common;
+
+use base::{Error, Fault, PartyId};
+use common::{Column, expected_union, ids};
+use matching::pid::{self, LaneDone, LaneStage, LaneStore, LaneTask, LaneWork, UnitCrew};
+use matching::spill::SpillRoom;
+use matching::{MatchOptions, Matcher, PairSizes, PrivateId};
+use net::cluster::Cluster;
+use net::{InjectedFault, Session};
+use std::collections::HashMap;
+use std::sync::{Barrier, Mutex};
+use store::{SealedStore, StateKey, StateStore, StoreOptions};
+
+/// A lane whose sender fails at a step.
+type LaneFault = (u8, &'static str, InjectedFault);
+
+/// Lanes of both parties, one after the other: one that failed is not used again.
+struct Lanes {
+    open: Mutex<HashMap<usize, [Option<Session>; 2]>>,
+    faults: Vec<LaneFault>,
+    /// Where both say what came of an attempt, and hear it.
+    said: [Mutex<Outcome>; 2],
+    meet: Barrier,
+}
+
+/// What came of an attempt: the worst of both sides is that of the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    Done,
+    Again,
+    Over,
+}
+
+impl Outcome {
+    fn of(done: &Result<LaneDone, Error>) -> Self {
+        match done {
+            Ok(_) => Self::Done,
+            Err(error) if matches!(error.kind(), Fault::Channel(_)) => Self::Again,
+            Err(_) => Self::Over,
+        }
+    }
+}
+
+impl Lanes {
+    fn new(faults: Vec<LaneFault>) -> Self {
+        let said = [Mutex::new(Outcome::Done), Mutex::new(Outcome::Done)];
+        Self { open: Mutex::default(), faults, said, meet: Barrier::new(2) }
+    }
+
+    fn lane(&self, me: PartyId, number: usize) -> Session {
+        let mut open = self.open.lock().unwrap();
+        let made = open.entry(number).or_insert_with(|| {
+            let cluster = Cluster::new(2, 1000 + number as u64);
+            let cluster = match self.faults.get(number) {
+                Some((party, step, fault)) => cluster.fault(PartyId(*party), *step, *fault),
+                None => cluster,
+            };
+            let both: [Session; 2] = cluster.sessions().try_into().ok().expect("two parties");
+            both.map(Some)
+        });
+        made[me.index()].take().expect("a lane is used once")
+    }
+
+    /// What came of it at both.
+    fn both(&self, me: PartyId, own: Outcome) -> Outcome {
+        *self.said[me.index()].lock().unwrap() = own;
+        self.meet.wait();
+        let [a, b] = self.said.each_ref().map(|said| *said.lock().unwrap());
+        self.meet.wait();
+        a.max(b)
+    }
+}
+
+struct Crew<'a> {
+    me: PartyId,
+    lanes: &'a Lanes,
+    /// How many there are, as far as partitions hang on it.
+    count: u64,
+    store: LaneStore,
+    state: StateStore,
+    pins: HashMap<(LaneStage, u32), [u8; 32]>,
+    number: usize,
+    lane: Option<Session>,
+    said: net::Traffic,
+    attempts: usize,
+}
+
+impl<'a> Crew<'a> {
+    fn new(me: PartyId, lanes: &'a Lanes, count: u64, folder: &std::path::Path) -> Self {
+        let place = folder.join(format!("state {}", me.0));
+        let state = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
+        let sealed = SealedStore::new(state.clone(), &StateKey::fresh(), &[me.0; 32], "match");
+        let store = LaneStore::new(sealed, "match");
+        let (pins, said) = (HashMap::new(), net::Traffic::default());
+        Self { me, lanes, count, store, state, pins, number: 0, lane: None, said, attempts: 0 }
+    }
+
+    /// None where it is to be made again.
+    fn attempt(&mut self, task: &LaneTask) -> Result<Option<LaneDone>, Error> {
+        let mut lane = self.lane.take().unwrap_or_else(|| self.lanes.lane(self.me, self.number));
+        let room = SpillRoom::new(Some(1), None);
+        let folder = format!("{}-{}-{}", task.stage().name(), task.part(), self.attempts);
+        let (pins, at) = (&mut self.pins, (task.stage(), task.part()));
+        let pin = &mut |promise| Ok(*pins.entry(at).or_insert(promise) == promise);
+        let work = LaneWork { store: &self.store, folder: &folder, threads: 1, room: &room, pin };
+        let done = lane.step("pid", |session| task.run(session, work));
+        let done = done.and_then(|done| lane.finish().map(|()| done));
+        let said = lane.take_traffic();
+        // Who has failed leaves, and the other one hears it.
+        let left = Some(lane).filter(|_| done.is_ok());
+        self.attempts += 1;
+        let outcome = self.lanes.both(self.me, Outcome::of(&done));
+        match (outcome, done) {
+            (Outcome::Done, done) => {
+                self.lane = left;
+                self.said.merge(&said);
+                done.map(Some)
+            }
+            (Outcome::Again, _) => {
+                self.number += 1;
+                Ok(None)
+            }
+            (Outcome::Over, done) => done.and_then(|_| Err(Error::misuse("the other side has failed"))),
+        }
+    }
+}
+
+impl UnitCrew for Crew<'_> {
+    fn lanes(&self) -> u64 {
+        self.count
+    }
+
+    fn store(&self) -> &LaneStore {
+        &self.store
+    }
+
+    fn run(&mut self, tasks: Vec<LaneTask>) -> Result<Vec<LaneDone>, Error> {
+        let mut all = Vec::new();
+        for task in tasks {
+            all.push(loop {
+                if let Some(done) = self.attempt(&task)? {
+                    break done;
+                }
+            });
+        }
+        Ok(all)
+    }
+
+    fn forget(&mut self, folder: &str) -> Result<(), Error> {
+        for (name, _) in self.state.list(&self.store.folder(folder))? {
+            self.state.delete(&name)?;
+        }
+        Ok(())
+    }
+}
+
+struct Matched {
+    positions: Vec<u32>,
+    sent: u64,
+    attempts: usize,
+}
+
+/// Both parties' matches over lanes of which the first ones have faults.
+fn over_lanes(
+    seed: u64,
+    lists: [&[String]; 2],
+    (options, count): (&MatchOptions, u64),
+    faults: Vec<LaneFault>,
+) -> Vec<Result<Matched, Error>> {
+    let (columns, folder) = (lists.map(Column::new), tempfile::tempdir().unwrap());
+    let lanes = Lanes::new(faults);
+    Cluster::new(2, seed).run(|session| {
+        let me = session.me();
+        let mut crew = Crew::new(me, &lanes, count, folder.path());
+        let own = columns[me.index()].flat();
+        let spine = PrivateId.run_over_lanes(session, &own, options, &mut crew)?.spine()?;
+        assert_eq!(spine.rows, expected_union(lists[0], lists[1]));
+        let mut said = session.traffic().clone();
+        said.merge(&crew.said);
+        let (positions, attempts) = (spine.mine.positions()?, crew.attempts);
+        Ok(Matched { positions, sent: said.sent("pid"), attempts })
+    })
+}
+
+fn dealt(partitions: u32) -> MatchOptions {
+    MatchOptions { threads: 1, partitions, memory: Some(1), ..MatchOptions::default() }
+}
+
+/// The same in one session.
+fn in_one(seed: u64, lists: [&[String]; 2]) -> Vec<Vec<u32>> {
+    let columns = lists.map(Column::new);
+    let done = Cluster::new(2, seed).run(|session| {
+        let own = columns[session.me().index()].flat();
+        PrivateId.run(session, &own, None, &dealt(1))?.spine()?.mine.positions()
+    });
+    done.into_iter().map(Result::unwrap).collect()
+}
+
+#[test]
+fn every_number_of_partitions_gives_the_spine_of_one_session_for_its_price() {
+    let lists = [
+        [ids(0..0), ids(0..0)],
+        [ids(0..1), ids(0..0)],
+        [ids(0..40), ids(0..40)],
+        [ids(0..130), ids(70..180)],
+        [ids(0..9_000), ids(4_000..9_900)],
+    ];
+    for (seed, [x, y]) in (0..).zip(lists) {
+        let sizes = PairSizes::new([x.len() as u64, y.len() as u64], expected_union(&x, &y));
+        let whole = in_one(seed, [&x, &y]);
+        for (partitions, count) in [(1, 1), (2, 3), (8, 2)] {
+            let done = over_lanes(seed, [&x, &y], (&dealt(partitions), count), Vec::new());
+            let price = pid::price_over_lanes(sizes, partitions, count);
+            for ((done, whole), price) in done.into_iter().zip(&whole).zip(&price.sent) {
+                let done = done.unwrap();
+                assert!(done.positions == *whole, "{seed}: {partitions} partitions");
+                assert_eq!(done.sent, *price, "{seed}: {partitions} partitions");
+                assert_eq!(done.attempts as u32, 3 * partitions);
+            }
+        }
+    }
+}
+
+/// Rows of both are dealt to four units for each lane, where these are worth one.
+#[test]
+fn many_rows_are_units_for_every_lane() {
+    let (x, y) = (ids(0..33_000), ids(30_000..66_000));
+    for done in over_lanes(3, [&x, &y], (&dealt(1), 2), Vec::new()) {
+        // 69,000 elements are two units of 2^15.
+        assert_eq!(done.unwrap().attempts, 3 * 2);
+    }
+}
+
+#[test]
+fn a_unit_whose_lane_is_cut_is_done_again_alone() {
+    let (x, y) = (ids(0..9_000), ids(4_000..9_900));
+    let whole = in_one(7, [&x, &y]);
+    let steps = ["pid/u", "pid/v", "pid/e", "pid/difference"];
+    for (party, step) in [0, 1].into_iter().flat_map(|party| steps.map(|step| (party, step))) {
+        let cut = || (party, step, InjectedFault::Cut);
+        let done = over_lanes(7, [&x, &y], (&dealt(4), 1), vec![cut(), cut(), cut()]);
+        for (done, whole) in done.into_iter().zip(&whole) {
+            let done = done.unwrap();
+            assert!(done.positions == *whole, "{party} {step}");
+            assert_eq!(done.attempts, 3 * 4 + 3, "{party} {step}");
+        }
+    }
+}
+
+/// A peer that says something else than what it has promised, or promises something else in a second attempt,
+/// gets no answer.
+#[test]
+fn a_peer_asks_in_a_second_attempt_what_it_has_asked() {
+    let (x, y) = (ids(0..9_000), ids(4_000..9_900));
+    let blamed = |faults: Vec<LaneFault>, victim: usize, check: &str| {
+        let done = over_lanes(7, [&x, &y], (&dealt(1), 1), faults);
+        let error = done.into_iter().nth(victim).unwrap().err().expect("it is noticed");
+        assert!(matches!(error.kind(), Fault::Deviated(_)), "{error}");
+        assert!(error.to_string().contains(check), "{error}");
+    };
+    // Of `u` of 9,000 rows in one partition three digests are promised, of 5,900 two; of `e_c` four slices.
+    let (said, asked) = ("what it said before that it will say", "in each attempt at a unit");
+    let change = |byte| InjectedFault::Corrupt { byte, mask: 1 };
+    blamed(vec![(0, "pid/u", change(3 * 32 + 7))], 1, said);
+    blamed(vec![(1, "pid/u", change(2 * 32 + 7))], 0, said);
+    blamed(vec![(1, "pid/e", change(4 * 32 + 8 + 7))], 0, said);
+    blamed(vec![(0, "pid/v", InjectedFault::Cut), (0, "pid/u", change(5))], 1, asked);
+    blamed(vec![(1, "pid/v", InjectedFault::Cut), (1, "pid/u", change(5))], 0, asked);
+    blamed(vec![(1, "pid/difference", InjectedFault::Cut), (1, "pid/e", change(5))], 0, asked);
+}

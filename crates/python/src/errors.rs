@@ -1,0 +1,36 @@
+//! Errors as exceptions of the package.
+
+use base::Error;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use terminal::output::{ExitVerdict, verdict};
+
+/// The exception that an error is: what the command would print with `--json`, and what to do next.
+pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    exception(py, error).map_or_else(|failed| failed, PyErr::from_value)
+}
+
+/// The exception itself.
+///
+/// # Errors
+/// When the package is not whole.
+pub(crate) fn exception<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
+    let ExitVerdict { code, name } = verdict(error);
+    let at = error.at();
+    let fields = PyDict::new(py);
+    fields.set_item("message", error.to_string())?;
+    fields.set_item("kind", name)?;
+    fields.set_item("code", code)?;
+    fields.set_item("party", (!at.party.is_empty()).then_some(&at.party))?;
+    fields.set_item("peer", &at.peer)?;
+    fields.set_item("step", (!at.step.is_empty()).then_some(&at.step))?;
+    fields.set_item("hint", error.left())?;
+    let place = |place: &base::ErrorPlace| (place.file.clone(), place.line, place.column.clone());
+    fields.set_item("places", error.places().iter().map(place).collect::<Vec<_>>())?;
+    py.import("tacit._errors")?.getattr("_made")?.call((), Some(&fields))
+}
+
+/// Mistakes of a call, as the command's of a flag.
+pub(crate) fn misused(py: Python<'_>, text: impl Into<String>) -> PyErr {
+    raised(py, &Error::input(text))
+}

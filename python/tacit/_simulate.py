@@ -1,0 +1,32 @@
+"""A study tried on this machine, with the data of all parties."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from . import _tacit
+from ._data import Data, given
+from ._report import Fields
+from ._study import Study
+
+
+def simulate(
+    study: Study,
+    data: Mapping[str, Data],
+    *,
+    draws: int = 0,
+    seed: int = 7,
+    threads: int | None = None,
+) -> Fields:
+    """What each viewer would see, beside the exact values, for developing a study.
+
+    ``data`` has the path or the data frame of each party, by name. With ``draws`` so many releases are drawn,
+    to show how far the noise lies from the exact values. Nothing is sent, and no ledger and no key is
+    touched. What it returns is what ``tacit simulate --json`` prints: EXACT values of all parties' data, not
+    for passing on. Raises InputError.
+    """
+    stop = _tacit.Stop()
+    rows = {party: given(one, stop) for party, one in data.items()}
+    known = {party: one for party, one in rows.items() if one is not None}
+    return Fields(json.loads(_tacit.simulate(study._study(), known, draws, seed, threads, stop)))

@@ -1,0 +1,338 @@
+"""Studies: read, or built for a lift study; and what a check and a plan say of them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, Union
+
+from . import _tacit
+from ._errors import InputError
+from ._keys import Key
+from ._report import Fields, Table
+
+Rho = Union[str, int, float, Decimal, Fraction]
+"""A privacy parameter: best as text or Decimal, which say all digits."""
+Rows = Union[int, "tuple[int, int]"]
+"""Rows of both sides, or of the first party and of each other one."""
+_SECONDS = 2**32 - 2
+"""The largest time of 32 bits: seconds since 1970 unless a study says another clock."""
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """A column by which rows are matched, and how its values are made alike first."""
+
+    name: str
+    normalise: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What cores and bytes cost, for a plan in dollars."""
+
+    name: str
+    text: str
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Prices:
+        """A file like ``docs/prices-2026.toml``. A mistake in it is raised by the plan."""
+        return Prices(os.fspath(path), Path(path).read_text(encoding="utf-8"))
+
+    @staticmethod
+    def aws_2026() -> Prices:
+        """The list prices that ``docs/prices-2026.toml`` has."""
+        return Prices("prices-2026.toml", _tacit.prices_2026())
+
+
+class Check(Fields):
+    """What a check found: the JSON of ``tacit check --json``."""
+
+
+class Plan(Fields):
+    """What a study will cost: the JSON of ``tacit plan --json``."""
+
+    def to_pandas(self) -> Any:
+        """The stages as a frame of pandas, which must be installed."""
+        return self._stages().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The stages as a frame of polars, which must be installed."""
+        return self._stages().to_polars()
+
+    def _stages(self) -> Table:
+        stages = [{**stage, "bytes": sum(stage["bytes_sent"].values())} for stage in self.to_dict()["stages"]]
+        flat = [
+            {name: of for name, of in stage.items() if not isinstance(of, (dict, list))} for stage in stages
+        ]
+        return Table(flat)
+
+
+def _pair(rows: Rows | None) -> tuple[int, int] | None:
+    return (rows, rows) if isinstance(rows, int) else rows
+
+
+class Study:
+    """What all parties agree on. It stays as it is; ``hash`` is what they consent to."""
+
+    def __init__(self, text: str, *, name: str = "study") -> None:
+        """The text of a study file; messages call it ``name``. Raises InputError with file, line, column."""
+        self._native: _tacit.Study | None = _tacit.Study.parse(name, text)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Study:
+        """Reads a study file. Raises InputError with file, line and column."""
+        study = Study.__new__(Study)
+        study._native = _tacit.Study.load(path)
+        return study
+
+    @staticmethod
+    def lift(name: str, *, title: str) -> LiftStudy:
+        """Begins a lift study: did the treatment change the outcome, and by how much."""
+        return LiftStudy(name, title)
+
+    def _study(self) -> _tacit.Study:
+        assert self._native is not None
+        return self._native
+
+    @property
+    def name(self) -> str:
+        """The short name."""
+        return self._study().name
+
+    @property
+    def title(self) -> str:
+        """One line for people."""
+        return self._study().title
+
+    @property
+    def hash(self) -> str:
+        """The hash in full, 64 hex digits: that of ``tacit check`` for a file that says the same."""
+        return self._study().hash
+
+    @property
+    def parties(self) -> dict[str, str]:
+        """The keys of the parties by their names, in the order of the study."""
+        return dict(self._study().parties)
+
+    def toml(self) -> str:
+        """The canonical text: one for all studies that say the same in the same words, without comments."""
+        return _tacit.canonical(self.name, self._study().text)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the canonical text, which the command reads; never over a study that says another thing.
+
+        Raises InputError where a file is there that says something else.
+        """
+        path, text = Path(path), self.toml()
+        if path.exists() and path.read_text(encoding="utf-8") != text:
+            raise InputError(
+                f"{path} is there and says something else: remove it, or name another file",
+                kind="input",
+                code=2,
+            )
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def check(self, *, rows: Rows | None = None, mean: float | None = None) -> Check:
+        """Validates the study alone: what is revealed to whom, what it is charged, what it costs.
+
+        ``rows`` are those that the price is for (1 M on each side unless told), ``mean`` your guess of the
+        control arm's mean outcome per person. Raises InputError or RefusedError.
+        """
+        return Check(json.loads(self._study().check(_pair(rows), mean)))
+
+    def plan(
+        self,
+        *,
+        rows: Rows,
+        both: int | None = None,
+        link: str = "10gbps,1ms",
+        mean: float | None = None,
+        cores: int = 1,
+        price: Prices | None = None,
+        between: Literal["zone", "zones", "internet"] = "zones",
+    ) -> Plan:
+        """States bytes, time and privacy cost of every stage; with ``price`` also dollars.
+
+        ``both`` are rows that both of two parties have, ``link`` is bandwidth each way and round-trip time, ``cores`` are those of each party. Raises
+        InputError.
+        """
+        pair = _pair(rows)
+        assert pair is not None
+        told = None if price is None else (price.name, price.text)
+        return Plan(json.loads(self._study().plan(pair, link, mean, cores, told, between, both)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Study) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, hash={self.hash[:12]!r})"
+
+
+class LiftStudy(Study):
+    """A lift study in the making. Every call returns a new one; it is checked when it is first used."""
+
+    def __init__(self, name: str, title: str, _said: Mapping[str, Any] | None = None) -> None:
+        head = {"format": "tacit-study/1", "name": name, "kind": "lift", "title": title}
+        self._said: dict[str, Any] = dict(_said) if _said is not None else head
+        self._native = None
+
+    def publisher(self, name: str, *, key: str | Key) -> LiftStudy:
+        """The party that knows the arms."""
+        return self._with("party", {name: {"role": "publisher", "key": str(key)}})
+
+    def advertiser(self, name: str, *, key: str | Key) -> LiftStudy:
+        """A party that knows outcomes."""
+        return self._with("party", {name: {"role": "advertiser", "key": str(key)}})
+
+    def match(
+        self,
+        protocol: str,
+        *,
+        identifiers: Sequence[Identifier | str],
+        duplicates: str = "error",
+        **settings: Any,
+    ) -> LiftStudy:
+        """How rows are matched; further settings are those of ``[match]``."""
+        made = [Identifier(one) if isinstance(one, str) else one for one in identifiers]
+        tables: list[dict[str, Any]] = [
+            {"name": one.name, **({"normalise": list(one.normalise)} if one.normalise else {})}
+            for one in made
+        ]
+        said = {"protocol": protocol, "identifiers": tables, "duplicates": duplicates, **settings}
+        return self._with("match", said)
+
+    def time(self, *, origin: datetime.date | str, unit: str, span: int) -> LiftStudy:
+        """From when times are counted, in what unit, and how many of them there are."""
+        date = datetime.date.fromisoformat(origin) if isinstance(origin, str) else origin
+        return self._with("time", {"origin": date, "unit": unit, "span": span})
+
+    def opportunity(self, column: str, *, type: str = "time") -> LiftStudy:
+        """The publisher's column that says when a person could first have been reached."""
+        return self._with("publisher", {"opportunity": {"column": column, "type": type}})
+
+    def arm(self, column: str, *, test: str, control: str) -> LiftStudy:
+        """The publisher's column of arms, and their names in it."""
+        return self._with("publisher", {"arm": {"column": column, "test": test, "control": control}})
+
+    def impressions(self, column: str, *, type: str = "u16") -> LiftStudy:
+        """The publisher's column of impressions, which counts of reached people need."""
+        return self._with("publisher", {"impressions": {"column": column, "type": type}})
+
+    def breakdown(self, column: str, *, values: Sequence[str]) -> LiftStudy:
+        """The publisher's column of groups that have results of their own; its values are public."""
+        return self._with("publisher", {"breakdown": {"column": column, "values": list(values)}})
+
+    def events(
+        self,
+        column: str,
+        *,
+        value: str | int = 1,
+        type: str = "u32",
+        unit: str | None = None,
+        scale: int | None = None,
+        max_events: int = 4,
+        overflow: str = "keep-earliest",
+    ) -> LiftStudy:
+        """The advertiser's events, one a line: the column of times, the column of values or a constant value.
+
+        ``max_events`` are those of one person that count, ``overflow`` says which.
+        """
+        of: dict[str, Any] = {"constant": value}
+        if isinstance(value, str):
+            of = {"column": value, "type": type}
+            of.update({name: one for name, one in (("unit", unit), ("scale", scale)) if one is not None})
+        said = {"layout": "events", "event": {"column": column, "type": "time"}, "value": of}
+        return self._with("advertiser", {**said, "max_events": max_events, "overflow": overflow})
+
+    def where(self, column: str, *, equals: Sequence[str]) -> LiftStudy:
+        """Only these lines of the advertiser are events."""
+        return self._with("advertiser", {"where": {"column": column, "equals": list(equals)}})
+
+    def cohort(self, column: str, *, values: Sequence[str]) -> LiftStudy:
+        """The advertiser's column of groups that have results of their own; its values are public."""
+        return self._with("advertiser", {"cohort": {"column": column, "values": list(values)}})
+
+    def clamp(self, most: int) -> LiftStudy:
+        """R: the most that one person adds to the total."""
+        return self.counting(clamp=most)
+
+    def counting(self, **settings: Any) -> LiftStudy:
+        """Settings of ``[lift]``: counts_after, within, clamp, lower_is_better."""
+        return self._with("lift", settings)
+
+    def release(
+        self,
+        *,
+        rho: Rho | Mapping[str, Rho],
+        mode: str = "sums",
+        confidence: Rho = "0.95",
+        also: Sequence[str] = (),
+        **settings: Any,
+    ) -> LiftStudy:
+        """What is released: one public result for a rho, or to each party named its own for its rho.
+
+        ``public`` among the names is everybody. Further settings are those of ``[release]``.
+        """
+        own = rho if isinstance(rho, Mapping) else {"public": rho}
+        to = {name: {"rho": _number(of)} for name, of in own.items() if name != "public"}
+        said: dict[str, Any] = {"mode": mode, "confidence": _number(confidence), **settings}
+        said.update({"also": list(also)} if also else {})
+        said.update({"public": {"rho": _number(own["public"])}} if "public" in own else {})
+        said.update({"to": to} if to else {})
+        return self._with("release", said)
+
+    def compute(self, **settings: Any) -> LiftStudy:
+        """Settings of ``[compute]``: engine, shards, ot."""
+        return self._with("compute", settings)
+
+    def _with(self, section: str, said: Mapping[str, Any]) -> LiftStudy:
+        all_said = {**self._said, section: {**self._said.get(section, {}), **said}}
+        return LiftStudy(self._said["name"], self._said["title"], all_said)
+
+    def _study(self) -> _tacit.Study:
+        if self._native is None:
+            said = dict(self._said)
+            # What every lift study says; sides that say another thing stand.
+            said.setdefault("time", {"origin": datetime.date(1970, 1, 1), "unit": "second", "span": _SECONDS})
+            said["lift"] = {"counts_after": "opportunity", **said.get("lift", {})}
+            text = _toml(said)
+            self._native = _tacit.Study.parse(self._said["name"], _tacit.canonical(self._said["name"], text))
+        return self._native
+
+
+def _number(rho: Rho) -> Decimal:
+    """A decimal as it is written; a fraction where it is one."""
+    if isinstance(rho, Fraction):
+        return Decimal(rho.numerator) / Decimal(rho.denominator)
+    return Decimal(str(rho))
+
+
+def _toml(said: Mapping[str, Any]) -> str:
+    """Any text that says it; the canonical one is made of it by the program."""
+    return "".join(f"{json.dumps(name)} = {_value(value)}\n" for name, value in said.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{json.dumps(str(name))} = {_value(one)}" for name, one in value.items())
+        return f"{{ {pairs} }}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)

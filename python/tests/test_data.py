@@ -1,0 +1,167 @@
+"""Data frames of all kinds are read as the file that says the same."""
+
+import datetime
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from conftest import World, runs
+
+import tacit
+
+
+@pytest.fixture(scope="module")
+def frame(world: World) -> pl.DataFrame:
+    return pl.read_csv(world.files["media"])
+
+
+def found(world: World, rows) -> dict:
+    """What a check says of the media's rows, but for what it calls them."""
+    check = world.parties(world.study().impressions("impressions"), "data")["media"].check(rows)
+    inputs = check.inputs.to_dict()
+    return {name: inputs[name] for name in inputs if name not in ("memory", "forms")}
+
+
+FORMS = {
+    "path": lambda frame: None,
+    "polars": lambda frame: frame,
+    "polars, categories": lambda frame: frame.with_columns(pl.col("arm").cast(pl.Categorical)),
+    "polars, enum": lambda frame: frame.with_columns(pl.col("arm").cast(pl.Enum(["test", "control"]))),
+    "polars, chunks": lambda frame: pl.concat([frame[:100], frame[100:]], rechunk=False),
+    "polars, small integers": lambda frame: frame.with_columns(pl.col("impressions").cast(pl.UInt8)),
+    "polars, decimal": lambda frame: frame.with_columns(pl.col("impressions").cast(pl.Decimal(10, 0))),
+    "pandas": lambda frame: frame.to_pandas(),
+    "pandas, arrow": lambda frame: frame.to_pandas(use_pyarrow_extension_array=True),
+    "pandas, categories": lambda frame: frame.to_pandas().astype({"arm": "category"}),
+    "pandas, times": lambda frame: frame.to_pandas().assign(
+        seen=lambda f: pd.to_datetime(f["seen"], unit="s", utc=True)
+    ),
+    "pandas, sliced": lambda frame: pd.concat([frame.to_pandas()[:0], frame.to_pandas()]),
+    "pyarrow": lambda frame: frame.to_arrow(),
+    "pyarrow, text": lambda frame: frame.to_arrow().set_column(
+        1, "arm", frame.to_arrow()["arm"].cast(pa.string())
+    ),
+    "pyarrow, dictionary": lambda frame: frame.to_arrow().set_column(
+        1, "arm", frame.to_arrow()["arm"].cast(pa.string()).dictionary_encode()
+    ),
+    "pyarrow, reader": lambda frame: frame.to_arrow().to_reader(max_chunksize=97),
+    "pyarrow, batches": lambda frame: frame.to_arrow().to_batches(max_chunksize=500),
+    "pyarrow, generator": lambda frame: pa.RecordBatchReader.from_batches(
+        frame.to_arrow().schema, (batch for batch in frame.to_arrow().to_batches(max_chunksize=500))
+    ),
+    "DuckDB": lambda frame: duckdb.from_arrow(frame.to_arrow()),
+    "DuckDB, computed": lambda frame: duckdb.from_arrow(frame.to_arrow()).aggregate(
+        "id, arm, seen, sum(impressions) AS impressions", "id, arm, seen"
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_those_of_the_file(world: World, frame, form):
+    rows = FORMS[form](frame)
+    of_file = found(world, world.files["media"])
+    assert of_file["rows_read"] == len(frame)
+    assert found(world, world.files["media"] if rows is None else rows) == of_file
+
+
+def test_a_run_of_frames_is_that_of_files(world: World, frame, reports):
+    """Other ledgers, so that the release is drawn anew; what is not noised is the same."""
+    shop = pd.read_csv(world.files["shop"], dtype_backend="pyarrow")
+    done = runs(world.parties(world.study(), "frames"), {"media": frame, "shop": shop})
+    for name, report in done.items():
+        before = reports[name].to_dict()
+        after = report.to_dict()
+        for field in ("study", "mode", "privacy"):
+            assert after[field] == before[field], field
+        assert after["inputs"]["rows_kept"] == before["inputs"]["rows_kept"]
+    # The same rows, from files: the ledgers know them.
+    again = runs(world.parties(world.study(), "frames"), world.files)
+    assert again["media"].stored and again["media"].public == done["media"].public
+
+
+def test_rows_outside_memory(world: World, frame, tmp_path):
+    """A stream is dealt to the state in its only pass."""
+    state = {name: str(tmp_path / name) for name in world.files}
+    parties = world.parties(world.study(), "spooled", spool=True, state=state, memory="1G")
+    rows = {"media": frame.to_arrow().to_reader(max_chunksize=500), "shop": pl.read_csv(world.files["shop"])}
+    assert parties["media"].check(frame).inputs.rows_kept == len(frame)
+    done = runs(parties, rows)
+    assert all(isinstance(report, tacit.Report) for report in done.values()), done
+    assert done["media"].public == done["shop"].public
+    assert done["media"].inputs.rows_kept == len(frame)
+
+
+def test_a_mistake_in_a_frame_has_its_place(world: World, frame):
+    party = world.parties(world.study(), "mistakes")["media"]
+    arms = frame["arm"].to_list()
+    arms[6] = "treated"
+    with pytest.raises(tacit.InputError) as caught:
+        party.check(frame.with_columns(pl.Series("arm", arms)))
+    assert caught.value.places == [tacit.Place("polars DataFrame", 7, "arm")]
+    assert 'polars DataFrame, row 7, column "arm": "treated"' in str(caught.value)
+    with pytest.raises(tacit.InputError, match='no column "arm"; the file has: id, arms'):
+        party.check(frame.rename({"arm": "arms"}))
+    with pytest.raises(tacit.InputError, match="type Float64 is not read"):
+        party.check(frame.with_columns(pl.col("seen").cast(pl.Float64)))
+
+
+def test_a_reader_gives_its_rows_once(world: World, frame):
+    party = world.parties(world.study(), "once")["media"]
+    reader = frame.to_arrow().to_reader()
+    party.check(reader)
+    with pytest.raises(tacit.InputError, match="gives its rows once"):
+        party.check(reader)
+    with pytest.raises(tacit.InputError, match="no rows"):
+        party.check(frame[:0])
+
+
+def test_what_has_no_rows_is_told(world: World, frame):
+    party = world.parties(world.study(), "none")["media"]
+    with pytest.raises(tacit.InputError, match=r"polars LazyFrame .*\.collect\(\)"):
+        party.check(frame.lazy())
+    for nothing in (7, {"id": [1]}, object()):
+        with pytest.raises(tacit.InputError, match="anything with the Arrow C stream"):
+            party.check(nothing)
+
+
+def test_a_failure_of_the_producer_is_an_error(world: World, frame):
+    table = frame.to_arrow()
+
+    def rows():
+        yield from table.to_batches(max_chunksize=500)[:2]
+        raise ValueError("the source is gone")
+
+    with pytest.raises(tacit.InputError, match=r"after row 1000: .*the source is gone"):
+        world.parties(world.study(), "producer")["media"].check(
+            pa.RecordBatchReader.from_batches(table.schema, rows())
+        )
+
+
+def test_nulls_and_dates(world: World):
+    """A row without an opportunity is left out, whatever stands for nothing."""
+    study = world.study().time(origin="2026-01-01", unit="day", span=365)
+    ids = [f"p{i}" for i in range(3000)]
+    day = datetime.date(2026, 3, 1)
+    rows = {
+        "id": ids,
+        "arm": ["test", "control"] * 1500,
+        "seen": [day if i % 3 else None for i in range(3000)],
+    }
+    party = world.parties(study, "dates")["media"]
+    for made in (pl.DataFrame(rows), pa.table(rows), pl.DataFrame(rows).to_pandas()):
+        assert party.check(made).inputs.rows_kept == 2000
+
+
+def test_simulate_is_the_commands(world: World, frame, command, tmp_path):
+    study = world.study()
+    shown = tacit.simulate(study, {"media": frame, "shop": world.files["shop"]}, draws=100)
+    path = study.save(tmp_path / "study.toml")
+    data = [word for name, file in world.files.items() for word in ("--data", f"{name}={file}")]
+    expected = command("simulate", path, *data, "--draws", 100)
+    assert shown.runs.to_dicts() == expected["runs"] and shown.hash == expected["hash"]
+    with pytest.raises(tacit.InputError, match="names no such party"):
+        tacit.simulate(study, {"medium": frame})
+    with pytest.raises(tacit.InputError, match="no file of shop"):
+        tacit.simulate(study, {"media": frame})

@@ -1,0 +1,157 @@
+"""What calls return: reports, tables, matches."""
+
+import html
+import json
+import pickle
+from pathlib import Path
+
+import matplotlib
+import pytest
+from conftest import World, both, free_address
+
+import tacit
+
+matplotlib.use("Agg")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_a_report_is_its_json(reports, command, tmp_path):
+    report = reports["media"]
+    folder = report.save(tmp_path / "out")
+    assert json.loads((folder / "report.json").read_text()) == report.to_dict()
+    assert command("report", folder / "report.json") == report.to_dict()
+    assert report.estimate.lift == report["view"]["cells"][0]["estimate"]["lift"]
+    with pytest.raises(AttributeError, match="there are: format, study"):
+        _ = report.estimates
+    assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
+    assert "estimate" not in report and set(report.to_dict()) == set(report)
+    assert report.text.startswith(report.study.title) or report.study.name in report.text
+
+
+def test_numbers_and_counts(reports, command, tmp_path):
+    report = reports["media"]
+    path = report.save(tmp_path) / "report.json"
+    command("report", path, "--csv", tmp_path / "numbers.csv")
+    lines = (tmp_path / "numbers.csv").read_text().splitlines()
+    assert report.numbers.columns == lines[0].split(",") and len(report.numbers) == len(lines) - 1
+    frame = report.numbers.to_pandas()
+    assert list(frame.columns) == report.numbers.columns
+    assert report.estimate.lift in list(frame[frame["kind"] == "computed"]["value"])
+    counts = report.counts.to_polars()
+    assert counts.height == len(report.counts) == sum(len(cell.counts) for cell in report.view.cells)
+    assert report.counts.to_arrow().num_rows == counts.height
+    assert report.counts[0].family == "overall" and len(report.counts[:2]) == 2
+
+
+def test_a_notebook_shows_the_commands_page(reports):
+    report = reports["shop"]
+    shown = report._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and html.escape(report.html) in shown
+    assert "<svg" in report.html and "sandbox" in shown
+    assert report.counts._repr_html_().count("<tr>") == len(report.counts) + 1
+
+
+def test_a_plot_has_the_interval(reports):
+    report = reports["media"]
+    axes = report.plot()
+    (point,) = (line for line in axes.lines if len(line.get_xdata()) == 1 and line.get_marker() == "o")
+    assert point.get_xdata()[0] == report.estimate.lift
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["overall"]
+    _, own = matplotlib.pyplot.subplots()
+    assert report.plot(ax=own) is own
+    matplotlib.pyplot.close("all")
+
+
+def test_what_is_public_is_passed_on(reports):
+    public = [report.public_result.to_dict() for report in reports.values()]
+    assert public[0] == public[1] and "inputs" not in public[0]
+
+
+def test_tables_keep_types():
+    rows = [
+        {"n": 1, "x": 0.5, "s": "a", "b": True, "o": None},
+        {"n": None, "x": 2, "s": "ü", "b": False, "o": [1]},
+    ]
+    table = tacit.Table(rows)
+    frame = table.to_polars()
+    assert frame.columns == ["n", "x", "s", "b", "o"] and frame["n"].to_list() == [1, None]
+    assert frame["x"].to_list() == [0.5, 2.0] and frame["s"].to_list() == ["a", "ü"]
+    assert frame["o"].to_list() == [None, "[1]"] and table.to_arrow()["b"].to_pylist() == [True, False]
+    assert len(tacit.Table([]).to_polars()) == 0 and table.to_dicts() == rows
+
+
+def test_a_match_gives_rows(world: World, tmp_path):
+    study = tacit.Study(
+        f"""
+format = "tacit-study/1"
+name = "pair"
+kind = "match"
+title = "Who is in both"
+[party.media]
+key = "{world.keys["media"]}"
+[party.shop]
+key = "{world.keys["shop"]}"
+[match]
+protocol = "pid"
+identifiers = [{{ name = "id" }}]
+duplicates = "error"
+"""
+    )
+    ids = {
+        "media": [f"m{i}" for i in range(40)] + ["x", "y"],
+        "shop": ["x", "y"] + [f"s{i}" for i in range(30)],
+    }
+    address = free_address()
+    meet = {"media": {"listen": address}, "shop": {"peer": address}}
+    parties = {
+        name: tacit.Party(
+            study,
+            as_=name,
+            identity=world.keys[name].path,
+            ledger=tmp_path / f"{name}.ledger",
+            lineage=name,
+            deadline="60s",
+            allow_kinds=["match"],
+            **meet[name],
+        )
+        for name in meet
+    }
+    import polars as pl
+
+    calls = {
+        name: lambda name=name: parties[name].match(
+            pl.DataFrame({"id": ids[name]}),
+            progress=False,
+            out=tmp_path / "own.parquet" if name == "media" else None,
+        )
+        for name in parties
+    }
+    done = both(calls)
+    assert all(isinstance(match, tacit.MatchResult) for match in done.values()), done
+    frames = {name: match.to_polars() for name, match in done.items()}
+    assert frames["media"].columns == ["row", "identifier", "position"]
+    places = {
+        name: dict(frame.select("identifier", "position").iter_rows()) for name, frame in frames.items()
+    }
+    for shared in ("x", "y"):
+        assert places["media"][shared] == places["shop"][shared]
+    alone = {name: {places[name][one] for one in ids[name] if one not in ("x", "y")} for name in ids}
+    assert not alone["media"] & alone["shop"]
+    # Made-up rows hide how many there are.
+    assert done["media"].rows == done["shop"].rows >= 72
+    assert frames["media"].equals(pl.read_parquet(tmp_path / "own.parquet")) and "file" not in done["shop"]
+    assert len(done["shop"].to_pandas()) == done["shop"].to_arrow().num_rows >= 32
+    with pytest.raises(tacit.InputError, match="never replaces a file"):
+        parties["media"].match(
+            pl.DataFrame({"id": ids["media"]}), out=tmp_path / "own.parquet", progress=False
+        )
+
+
+def test_made_up_data(tmp_path, world: World):
+    made = tacit.generate.columns(tacit.Study.load(EXAMPLES / "program.toml"), tmp_path, rows=50)
+    assert [party.party for party in made.parties] == ["clinic", "works"]
+    assert all(len(open(party.file).readlines()) > 1 for party in made.parties)
+    polio = tacit.generate.polio(tmp_path / "polio")
+    assert polio.publisher.rows > 100_000 and polio.truth.overall.test.rows > 0
+    with pytest.raises(tacit.InputError, match="lift"):
+        tacit.generate.columns(world.study(), tmp_path)

@@ -1,0 +1,206 @@
+"""Real runs of two parties: results are those of the command on files that say the same."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+from fractions import Fraction
+
+import pytest
+from conftest import World, both, free_address, runs
+
+import tacit
+
+PARTY = """
+study = "{study}"
+as = "{name}"
+identity = "{folder}/{name}.key"
+data = "{data}"
+{meet}
+ledger = "{folder}/{ledger}.ledger"
+report = "{folder}/{ledger}-out"
+lineage = "{name}-people"
+deadline = "60s"
+"""
+
+
+def test_both_see_one_public_result(world: World, reports):
+    media, shop = reports["media"], reports["shop"]
+    assert media.public.to_dict() == shop.public.to_dict() == media.view.to_dict()
+    low, high = media.interval
+    assert low <= media.estimate.lift <= high
+    # Noise of rho 0.1 lies far within this.
+    assert abs(media.estimate.lift - world.made.truth.lift) < 4 * media.estimate.standard_error + 1
+    assert media.study.full_hash == world.study().hash and not media.stored
+    assert media.inputs.rows_read == tacit.generate.Fields(world.made.publisher).rows
+
+
+def test_the_command_and_the_package_meet(world: World, command, tmp_path):
+    """One side by the command from files, the other one here from the same files: one study, one answer."""
+    study = world.study().save(world.folder / "met.toml")
+    address = free_address()
+    mine, theirs = tmp_path / "media.toml", tmp_path / "shop.toml"
+    for path, name, meet in (
+        (mine, "media", f'listen = "{address}"'),
+        (theirs, "shop", f'peer = "{address}"'),
+    ):
+        fields = {"study": study, "name": name, "folder": world.folder, "data": world.files[name]}
+        path.write_text(PARTY.format(meet=meet, ledger=f"met-{name}", **fields))
+    party = tacit.Party.load(mine)
+    assert party.name == "media" and party.study.hash == world.study().hash
+    done = both({"media": lambda: party.run(progress=False), "shop": lambda: command("run", theirs)})
+    assert done["media"].public.to_dict() == done["shop"]["public"]
+    assert done["media"].study.to_dict() == done["shop"]["study"]
+    # The party file names a folder for reports.
+    written = tacit.Report.load(world.folder / "met-media-out/report.json")
+    assert written.to_dict() == done["media"].to_dict()
+    assert (world.folder / "met-media-out/report.html").read_text() == written.html
+    # Both by the command: the ledgers answer what they answered here, at no further charge.
+    again = both({path.stem: lambda path=path: command("run", path) for path in (mine, theirs)})
+    assert again["media"]["stored"] and again["media"]["view"] == done["media"].view.to_dict()
+    # And here again, by settings in the place of the file.
+    loaded = {
+        name: tacit.Party.load(path, memory="512M") for name, path in (("media", mine), ("shop", theirs))
+    }
+    again = runs(loaded, {"media": None, "shop": None})
+    assert again["shop"].stored and again["shop"].public == done["media"].public
+
+
+def test_the_ledger_says_what_was_spent(world: World, reports, command):
+    path = world.folder / "files-media.ledger"
+    ledger = tacit.Ledger(path)
+    shown = command("ledger", "show", path)
+    assert ledger.spent("media-people") == sum(Fraction(row["rho"]) for row in shown["lineages"])
+    (spending,) = {(of.viewer, of.rho) for of in ledger.totals() if of.viewer == "shop"}
+    assert spending[1] > 0 and ledger.spent("others") == 0
+    assert ledger.entries().to_dicts() == shown["entries"]
+    with pytest.raises(tacit.InputError, match="no ledger"):
+        tacit.Ledger(world.folder / "none.ledger").totals()
+
+
+def test_a_policy_refuses(world: World):
+    parties = world.parties(world.study(), "refused", max_rho="0.01")
+    with pytest.raises(tacit.RefusedError) as caught:
+        parties["media"].check(world.files["media"])
+    assert caught.value.code == 5 and caught.value.answer.revealed.to_dict()
+    with pytest.raises(tacit.InputError, match="max-rho"):
+        world.parties(world.study(), "refused", max_rho="much")
+    with pytest.raises(tacit.InputError, match="'--colour'"):
+        tacit.Party(world.study(), as_="media", identity="x", settings={"colour": "red"})
+
+
+def test_errors_pickle_with_their_fields(world: World):
+    error = tacit.PeerError("gone", kind="peer", code=3, party="a", peer="b", step="match", hint="again")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is tacit.PeerError and again.__dict__ == error.__dict__ and str(again) == "gone"
+
+
+def test_another_study_is_the_peers_error(world: World):
+    mine = world.parties(world.study(), "differ")
+    address = free_address()
+    meet = {"ledger": world.folder / "differ.ledger", "deadline": "60s", "lineage": "x"}
+    media = tacit.Party(world.study(), as_="media", identity=world.keys["media"].path, listen=address, **meet)
+    shop = tacit.Party(
+        world.study(rho="0.2"),
+        as_="shop",
+        identity=world.keys["shop"].path,
+        peer=address,
+        **meet | {"ledger": world.folder / "differ-2.ledger"},
+    )
+    done = runs({"media": media, "shop": shop}, world.files)
+    for error in done.values():
+        assert isinstance(error, tacit.PeerError) and error.code == 3 and error.peer, done
+    assert done["media"].party == "media" and done["media"].step == "meet"
+    assert mine.keys() == done.keys()
+
+
+@pytest.mark.parametrize("waits", ["for its peer", "in a run"])
+def test_ctrl_c_ends_a_run_and_the_peer_hears_of_it(world: World, tmp_path, waits):
+    study = world.study().save(world.folder / "interrupted.toml")
+    address = free_address()
+    program = tmp_path / "media.py"
+    program.write_text(
+        textwrap.dedent(
+            f"""
+            import sys, time, tacit
+            party = tacit.Party({str(study)!r}, as_="media", identity={str(world.keys["media"].path)!r},
+                listen={address!r}, ledger={str(tmp_path / "media.ledger")!r}, lineage="x", deadline="60s")
+            def heard(event):
+                print(event.kind, event.stage, flush=True)
+            try:
+                party.run({str(world.files["media"])!r}, progress=heard)
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+            """
+        )
+    )
+    child = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True)
+    done = {}
+    if waits == "in a run":
+        shop = tacit.Party(
+            study,
+            as_="shop",
+            identity=world.keys["shop"].path,
+            peer=address,
+            lineage="y",
+            ledger=tmp_path / "shop.ledger",
+            deadline="60s",
+        )
+        import threading
+
+        thread = threading.Thread(
+            target=lambda: done.update(both({"shop": lambda: shop.run(world.files["shop"], progress=False)}))
+        )
+        thread.start()
+        wanted = "stage match"
+    else:
+        wanted = "waiting"
+    for line in child.stdout:
+        if line.startswith(wanted):
+            break
+    child.send_signal(signal.SIGINT)
+    rest = child.stdout.read()
+    assert child.wait() == 0 and rest.endswith("interrupted\n"), rest
+    if waits == "in a run":
+        thread.join()
+        assert isinstance(done["shop"], tacit.PeerError), done
+
+
+def test_a_forked_process_is_refused(world: World):
+    program = f"""
+import os, tacit
+study = tacit.Study({world.study().toml()!r})
+study.check()
+child = os.fork()
+if child == 0:
+    try:
+        study.check()
+    except tacit.InputError as error:
+        os._exit(7 if "forked" in str(error) else 8)
+    os._exit(9)
+_, status = os.waitpid(child, 0)
+raise SystemExit(os.waitstatus_to_exitcode(status))
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", program]).returncode == 7
+
+
+def test_nothing_secret_is_shown(world: World):
+    key = world.keys["media"]
+    secret = key.path.read_text()
+    party = world.parties(world.study(), "shown")["media"]
+    shown = " ".join(map(repr, (key, party, party._native, world.study(), tacit.Key.load(key.path))))
+    assert key.fingerprint in shown
+    assert not any(line in shown for line in secret.splitlines() if len(line) > 20)
+    with pytest.raises(tacit.InputError):
+        tacit.keygen(key.path)
+    assert key.path.read_text() == secret and key.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_import_is_timed(capsys):
+    """Printed, and not asserted: other programs of a machine have their say in it."""
+    program = "import time; t = time.perf_counter(); import tacit; print(time.perf_counter() - t)"
+    took = min(float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(5))
+    with capsys.disabled():
+        print(f"\nimport tacit: {took:.3f} s, the best of 5; process {os.getpid()}")

@@ -1,0 +1,108 @@
+"""Studies: built, read, hashed as by the command."""
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from conftest import TIMES, World
+
+import tacit
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name", ["lift", "lift-several", "program", "match", "market-cloud", "questions"])
+def test_the_hash_is_the_commands(name, command, tmp_path):
+    path = EXAMPLES / f"{name}.toml"
+    study = tacit.Study.load(path)
+    assert study.hash == command("check", path)["study"]["hash"]
+    saved = study.save(tmp_path / "canonical.toml")
+    assert command("check", saved)["study"]["hash"] == study.hash
+    assert tacit.Study.load(saved).toml() == saved.read_text() == study.toml()
+
+
+def test_a_built_study_is_that_of_a_file(world: World, command, tmp_path):
+    text = (EXAMPLES / "generated.toml").read_text()
+    for example, own in (
+        ("tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", world.keys["media"]),
+        ("tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", world.keys["shop"]),
+    ):
+        text = text.replace(example, own.fingerprint)
+    text = text.replace("party.publisher", "party.media").replace("party.advertiser", "party.shop")
+    text = text.replace('"generated"', '"spring"').replace("Generated lift study, K = 4", "Spring campaign")
+    written = tmp_path / "written.toml"
+    written.write_text(text)
+    built = world.study().impressions("impressions")
+    assert built.hash == tacit.Study.load(written).hash == command("check", written)["study"]["hash"]
+    assert built == tacit.Study(text)
+    saved = built.save(tmp_path / "built.toml")
+    assert command("check", saved)["study"]["hash"] == built.hash
+    assert built.parties == {"media": str(world.keys["media"]), "shop": str(world.keys["shop"])}
+
+
+def test_a_builder_stays_as_it_is(world: World):
+    first = world.study()
+    before = first.hash
+    second = first.release(rho={"media": "0.1", "shop": "0.2"}).time(**TIMES | {"span": 10**9})
+    assert first.hash == before != second.hash
+    assert "rho = 0.2" in second.toml() and "rho = 0.2" not in first.toml()
+    assert first.time(**TIMES) == first
+
+
+@pytest.mark.parametrize("rho", ["0.1", 0.1, Decimal("0.1"), Fraction(1, 10)])
+def test_a_rho_is_said_in_any_form(world: World, rho):
+    assert world.study(rho=rho).hash == world.study().hash
+
+
+def test_settings_of_a_lift_study(world: World):
+    study = (
+        world.study()
+        .time(origin=datetime.date(2026, 1, 1), unit="hour", span=8760)
+        .breakdown("region", values=["north", "south"])
+        .cohort("age", values=["young", "old"])
+        .where("channel", equals=["web"])
+        .counting(within=100, lower_is_better=True)
+        .compute(engine="gmw", shards=2)
+    )
+    again = tacit.Study(study.toml())
+    assert again == study and again.toml() == study.toml()
+    for said in ("origin = 2026-01-01", "within = 100", 'engine = "gmw"', 'equals = ["web"]', "clamp = 100"):
+        assert said in study.toml()
+
+
+def test_a_mistake_has_its_place(world: World, tmp_path):
+    with pytest.raises(tacit.InputError) as caught:
+        tacit.Study('format = "tacit-study/1"\nname = 7\n', name="mine.toml")
+    assert caught.value.kind == "input" and caught.value.code == 2
+    assert "mine.toml, line" in str(caught.value)
+    path = tmp_path / "study.toml"
+    path.write_text(world.study().toml() + "\n[lft]\n")
+    with pytest.raises(tacit.InputError) as caught:
+        tacit.Study.load(path)
+    (place,) = caught.value.places
+    assert place.file == str(path) and place.line > 20 and place.column == "2"
+
+
+def test_a_study_that_says_something_else_is_not_replaced(world: World, tmp_path):
+    path = world.study().save(tmp_path / "study.toml")
+    assert world.study().save(path) == path
+    with pytest.raises(tacit.InputError, match="says something else"):
+        world.study(rho="0.2").save(path)
+
+
+def test_check_and_plan_are_the_commands(world: World, command, tmp_path):
+    study = world.study()
+    path = study.save(tmp_path / "study.toml")
+    assert study.check(rows=(5000, 4000)).to_dict() == command("check", path, "--rows", "5000,4000")
+    prices = EXAMPLES.parent / "docs/prices-2026.toml"
+    words = ("plan", path, "--rows", "2M", "--cores", 8, "--link", "1gbps,20ms", "--prices", prices)
+    plan = study.plan(rows=2_000_000, cores=8, link="1gbps,20ms", price=tacit.Prices.load(prices))
+    assert plan.to_dict() == command(*words)
+    assert tacit.Prices.aws_2026().text == prices.read_text()
+    frame = plan.to_pandas()
+    assert list(frame["name"]) == [stage["name"] for stage in plan.stages.to_dicts()]
+    assert (frame["bytes"] > 0).any() and len(plan.to_polars()) == len(frame)
+    with pytest.raises(tacit.InputError, match="bandwidth and round-trip"):
+        study.plan(rows=1000, link="fast")

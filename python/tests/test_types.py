@@ -1,0 +1,62 @@
+"""Types: of the calls, of the package, and of the binary below it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import tacit
+
+HERE = Path(__file__).parent
+
+
+def fine(*words: object, **how: object) -> str:
+    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, **how)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_calls_are_typed_and_run(tmp_path):
+    settings = (
+        "--config-file",
+        HERE.parent / "pyproject.toml",
+        "--strict",
+        "--cache-dir",
+        tmp_path / "cache",
+    )
+    fine("-m", "mypy", *settings, HERE / "calls.py", cwd=HERE)
+    assert "True" in fine(HERE / "calls.py", tmp_path)
+
+
+def test_the_package_is_typed(tmp_path):
+    installed = Path(tacit.__file__).parent
+    settings = (
+        "--config-file",
+        HERE.parent / "pyproject.toml",
+        "--strict",
+        "--cache-dir",
+        tmp_path / "cache",
+    )
+    fine("-m", "mypy", *settings, "-p", "tacit", cwd=tmp_path)
+    assert (installed / "py.typed").exists()
+
+
+def test_the_stub_says_what_the_binary_has(tmp_path):
+    settings = ("--mypy-config-file", HERE.parent / "pyproject.toml")
+    fine("-m", "mypy.stubtest", *settings, "tacit._tacit", cwd=tmp_path)
+
+
+def test_everything_public_is_documented():
+    missing = []
+    for name in tacit.__all__:
+        of = getattr(tacit, name)
+        if isinstance(of, type):
+            own = {part: one for part, one in vars(of).items() if not part.startswith("_")}
+            called = {
+                part
+                for part, one in own.items()
+                if callable(one) or isinstance(one, (property, staticmethod))
+            }
+            missing += [f"{name}.{part}" for part in called if not getattr(of, part).__doc__]
+        if name != "__version__" and not of.__doc__:
+            missing.append(name)
+    assert not missing
