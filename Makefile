@@ -17,9 +17,14 @@ KERNEL_TESTS = $(sort $(basename $(notdir $(wildcard $(patsubst %,crates/%/tests
 # Seconds of each target of `make fuzz`; FUZZ="study hello" names some.
 FUZZ_SECONDS ?= 30
 FUZZ         ?=
+# The commit that `tacit --version` names, or nothing where this folder is no checkout.
+ifndef TACIT_COMMIT
+TACIT_COMMIT := $(shell packaging/commit.sh)
+endif
+export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo wheel test test-python test-store fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python test-store fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
@@ -33,6 +38,8 @@ help:
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
 	@echo 'make fabric  the shim to libfabric, beside tacit (needs libfabric-dev); tacit runs without it'
+	@echo 'make dist    static tacit and osprey, a .deb, a root for a container, list of parts and checksums, in dist/ (needs musl-tools; docs/install.md)'
+	@echo 'make test-dist   the packages of two builds in two folders have the same bytes'
 	@echo 'make rtl     tacit-rtl-sim: the accelerator in SystemVerilog as a device (needs verilator, make and a C++ compiler)'
 	@echo 'make rtl-test, rtl-report   tests of its blocks and as a device; what it takes on a chip (needs yosys)'
 	@echo 'make constant-time   no branch and no address of a kernel depends on a secret: its tests under valgrind'
@@ -71,6 +78,13 @@ fabric: setup
 	@mkdir -p $(TARGET)/release
 	$(or $(CC),cc) -std=c11 -O2 -Wall -Wextra -fPIC -shared crates/fabric/shim/tacit_fabric.c \
 	  $$(pkg-config --cflags --libs libfabric) -o $(TARGET)/release/libtacit_fabric.so
+
+# Packages in dist/, from static programs of a profile of their own; other files there stay.
+dist: setup
+	CARGO=$(CARGO) packaging/build.sh
+
+test-dist: dist
+	CARGO=$(CARGO) packaging/twice.sh
 
 # The accelerator of rtl/, in TARGET/rtl, where the device `rtl` looks for it.
 rtl:

@@ -21,8 +21,8 @@ First steps: tacit demo; then docs/start.md and docs/cli.md.";
 /// with differential privacy. Everything both agree on is in a study file; everything private is in a party
 /// file.
 #[derive(Debug, Parser)]
-#[command(name = "tacit", version, after_help = EXIT_CODES, arg_required_else_help = true,
-          max_term_width = 110)]
+#[command(name = "tacit", version, long_version = crate::version::told(), after_help = EXIT_CODES,
+          arg_required_else_help = true, max_term_width = 110)]
 pub struct TacitCli {
     /// What to do.
     #[command(subcommand)]

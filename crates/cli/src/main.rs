@@ -20,6 +20,7 @@ mod serve;
 mod settings;
 mod simulate;
 mod state;
+mod version;
 mod watch;
 mod worker;
 

@@ -40,6 +40,21 @@ pub(crate) enum Provider {
     Azure,
 }
 
+/// Whose buckets hold state and data, by the scheme of their URLs.
+const PROVIDERS: [(&str, Provider); 3] =
+    [("s3", Provider::S3), ("gs", Provider::Gcs), ("az", Provider::Azure)];
+
+/// The schemes of URLs that name buckets.
+pub fn bucket_schemes() -> impl Iterator<Item = &'static str> {
+    PROVIDERS.iter().map(|(scheme, _)| *scheme)
+}
+
+impl Provider {
+    fn of(scheme: &str) -> Option<Self> {
+        PROVIDERS.iter().find(|(name, _)| *name == scheme).map(|(_, provider)| *provider)
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StatePlace {
     Folder(PathBuf),
@@ -64,15 +79,12 @@ impl StatePlace {
                     |()| Error::input(format!("{text}: no folder of this machine; write file:///PATH"));
                 return url.to_file_path().map(Self::Folder).map_err(wrong);
             }
-            "s3" => Provider::S3,
-            "gs" => Provider::Gcs,
-            "az" => Provider::Azure,
-            _ => {
-                return Err(Error::input(format!(
+            scheme => Provider::of(scheme).ok_or_else(|| {
+                Error::input(format!(
                     "{text}: state lies in a folder (PATH, file:///PATH) or in s3://BUCKET/PREFIX, \
                      gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
-                )));
-            }
+                ))
+            })?,
         };
         let bucket = bucket_name(&url, text)?;
         let prefix = url.path().trim_matches('/');
@@ -131,17 +143,12 @@ impl InputPlace {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         let (_, key) = rest.split_once('/').unwrap_or((rest, ""));
-        let provider = match scheme {
-            "s3" => Provider::S3,
-            "gs" => Provider::Gcs,
-            "az" => Provider::Azure,
-            _ => {
-                return Err(Error::input(format!(
-                    "the {scheme}:// URL of the data is of no kind that is known here: data lie in files of \
-                     this machine (PATH), or in s3://BUCKET/.., gs://BUCKET/.. or az://CONTAINER/.."
-                )));
-            }
-        };
+        let provider = Provider::of(scheme).ok_or_else(|| {
+            Error::input(format!(
+                "the {scheme}:// URL of the data is of no kind that is known here: data lie in files of this \
+                 machine (PATH), or in s3://BUCKET/.., gs://BUCKET/.. or az://CONTAINER/.."
+            ))
+        })?;
         if key.split_once('?').is_some_and(|(_, query)| query.contains(['=', '&'])) {
             return Err(with_credentials(scheme, "data"));
         }

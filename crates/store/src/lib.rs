@@ -32,7 +32,7 @@ mod state;
 #[cfg(test)]
 mod testing;
 
-pub use address::{CONNECT_MS, REQUEST_MS, RETRIES, RETRY_MS, StoreOptions};
+pub use address::{CONNECT_MS, REQUEST_MS, RETRIES, RETRY_MS, StoreOptions, bucket_schemes};
 pub use error::StoreError;
 pub use input::{InputObject, InputPart, InputStore, is_url};
 pub use key::StateKey;

@@ -421,6 +421,11 @@ impl ComputeEngine {
         ("clear", Some(Self::Clear)),
     ];
 
+    /// All names that a study file may have.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::NAMES.iter().map(|(name, _)| *name)
+    }
+
     /// The name in a study file.
     fn name(engine: Option<Self>) -> &'static str {
         Self::NAMES.iter().find(|(_, other)| *other == engine).map_or("", |(name, _)| name)

@@ -645,9 +645,8 @@ fn a_mean_is_bounded_by_those_who_spend() {
     table(folder.path(), "registry.csv", "person,spend", |i| format!("p{i},{}", spent(i)), 3000);
     let run = |line: &str| in_folder(folder.path(), line).fine();
     run("init program --data trial.csv --out spent --columns dose --by dose");
-    run(
-        "init program --data registry.csv --study spent/study.toml --columns spend --mean spend --unit spend=EUR",
-    );
+    let line = "init program --data registry.csv --study spent/study.toml --columns spend --mean spend";
+    run(&format!("{line} --unit spend=EUR"));
     // 30 people spend 50 to 110.
     let study = read(&folder.path().join("spent/study.toml"));
     assert!(study.contains("mean of spend between 0 200\n"), "{study}");

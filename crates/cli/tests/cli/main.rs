@@ -22,4 +22,5 @@ mod served;
 mod simulate;
 mod state;
 mod support;
+mod version;
 mod workers;

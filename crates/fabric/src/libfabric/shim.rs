@@ -54,6 +54,13 @@ pub(super) struct Shim {
 impl Shim {
     /// Opens the shim: where the variable says, beside the program, or where the system looks for libraries.
     pub(super) fn load() -> Result<Self, String> {
+        if cfg!(target_feature = "crt-static") {
+            return Err(
+                "this program is linked statically and opens no library; build tacit with `make build \
+                        fabric` (needs libfabric-dev), or use another transport"
+                    .to_owned(),
+            );
+        }
         let places = places();
         let mut why = String::new();
         for place in &places {

@@ -262,8 +262,9 @@ impl AskedProgram {
         }
         let why = comment(
             "What each column holds, and what is asked (docs/questions.md). A number beyond the bounds of a \
-             mean counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file that \
-             are not 0 (of few, all but four), rounded to 1, 2 or 5 and zeros, and tell roughly how large numbers are.",
+             mean counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file that are \
+             not 0 (of few, all but four), rounded to 1, 2 or 5 and zeros, and tell roughly how large \
+             numbers are.",
         );
         draft.set("program", format!("{why}[program]\ntext = \"\"\"\n{}\n\"\"\"\n", lines.join("\n")));
         let line = |column: &AskedColumn| {
