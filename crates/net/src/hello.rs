@@ -205,10 +205,10 @@ mod tests {
         let lane = Topic::Lane { nonce, run: [9; 32], lane: 10, generation: 11 };
         let id = session_id(&[(PartyId(0), [1; 32]), (PartyId(1), [2; 32])], &agreement);
         crate::cluster::pinned(&[
-            ("wire, hello", digest(Topic::Control { nonce, agreement }), "4d30dad0e2b4e515"),
-            ("wire, hello of a worker", digest(worker), "bdbc8cd1a7d4ed16"),
-            ("wire, hello of a lane", digest(lane), "63213405fa6962b1"),
-            ("wire, word to begin", digest(Topic::Begin { agreement }), "b939ff7800aff5c3"),
+            ("wire, hello", digest(Topic::Control { nonce, agreement }), "52028ca069be9d61"),
+            ("wire, hello of a worker", digest(worker), "2f616d291f9b55e7"),
+            ("wire, hello of a lane", digest(lane), "1061a2b4933a0ba5"),
+            ("wire, word to begin", digest(Topic::Begin { agreement }), "ad448e6978b903f8"),
             ("wire, session id", blake3::hash(&id).to_hex()[..16].to_owned(), "9f39eb59d1298738"),
         ]);
     }
