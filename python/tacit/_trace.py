@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -278,13 +278,16 @@ def _want(draft: Draft, made: Mapping[str, Value]) -> None:
 def _rename(lines: Sequence[Line]) -> None:
     """Gives every value the name that it is wanted to have, and the others numbers."""
     taken = {line.wanted for line in lines if line.wanted is not None}
+    free = {prefix: _free(prefix, taken) for prefix in "vm"}
     for line in lines:
-        if line.name is None:
-            continue
-        prefix = "m" if line.words[0] in _MECHANISMS else "v"
-        free = (name for number in itertools.count() if (name := f"{prefix}{number}") not in taken)
-        line.name = line.wanted or next(free)
-        taken.add(line.name)
+        if line.name is not None:
+            line.name = line.wanted or next(free["m" if line.words[0] in _MECHANISMS else "v"])
+
+
+def _free(prefix: str, taken: Container[str | None]) -> Iterator[str]:
+    """Numbered names that nothing has."""
+    names = (f"{prefix}{number}" for number in itertools.count())
+    return (name for name in names if name not in taken)
 
 
 def _verified(lines: Sequence[tuple[str, Place]], columns: dict[str, Column]) -> Traced:
