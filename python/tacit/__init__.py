@@ -22,6 +22,7 @@ from ._party import MatchResult, Party, Run
 from ._progress import Event
 from ._report import Fields, Report, Reports, Table
 from ._simulate import simulate
+from ._sql import sql
 from ._study import Check, Identifier, LiftStudy, Match, Plan, Prices, Study
 from ._tacit import __version__
 from ._trace import Noised, Release
@@ -97,6 +98,7 @@ __all__ = [
     "present",
     "select",
     "simulate",
+    "sql",
     "sum",
     "u",
     "values",

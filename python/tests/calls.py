@@ -77,6 +77,22 @@ def questions() -> tacit.Study:
     return tacit.Study.program("spending", columns, asked, parties=KEYS, match=MATCH)
 
 
+def queries() -> tacit.Study:
+    columns = {
+        "spent": tacit.u24["shop"].scale(100).unit("EUR").named("eur").missing(),
+        "arm": tacit.u2["trial"].labels("test", "control"),
+        "age": tacit.u7["trial"],
+    }
+    return tacit.sql(
+        """SELECT arm, COUNT(*), AVG(LEAST(spent, 500)) AS spent_most FROM trial JOIN shop USING (email)
+        WHERE age >= 18 GROUP BY arm""",
+        columns=columns,
+        viewer="trial",
+        rho="1/10",
+        parties=KEYS,
+    )
+
+
 def simulated(study: tacit.Study, folder: Path) -> None:
     media = pl.DataFrame({"email": ["a", "b"], "arm": ["test", "control"], "seen": [10, 20]})
     shop = pl.DataFrame({"email": ["a", "c"], "bought": [15, 25], "amount": [100, 200]})
@@ -126,6 +142,6 @@ if __name__ == "__main__":
     simulated(studies(home), home)
     trial = pl.DataFrame({"email": ["a", "b"], "arm": ["test", "control"], "age": [20, 30]})
     shop = pl.DataFrame({"email": ["a", "b"], "spent": ["1.50", "2"], "eur": ["1.50", None]})
-    for program in (programs(), questions()):
+    for program in (programs(), questions(), queries()):
         print(tacit.simulate(program, {"trial": trial, "shop": shop}).runs)
     print(asyncio.iscoroutinefunction(watched))
