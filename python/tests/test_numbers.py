@@ -274,3 +274,15 @@ def test_a_run_of_questions_is_numpys_within_its_noise(trial, keys):
                 seen += 1
                 assert abs(one.value - right[one.label]) <= 6 * one.noise + 1e-6, one.label
     assert seen > len(right) * 0.8
+
+
+def test_noise_of_questions_is_what_the_verifier_derives():
+    """Half of an interval is 1.96 sigma, and sigma^2 is the change squared over twice the rho."""
+    cost = tacit.between("cost", -50, 450)
+    asked_of = tacit.Ask("trial", rho="1/2").by("dose").count().sum(cost).by("ill").count().sum(cost)
+    plan = asked(COLUMNS, asked_of).plan(rows=ROWS)
+    # The viewer's own groups keep a row in its cell; between others' groups it moves, and two cells change.
+    changes = [1, 50_000, 2**0.5, 2**0.5 * 45_000]
+    assert [one.rho for one in plan.noise] == [pytest.approx(1 / 8)] * 4
+    for one, change in zip(plan.noise, changes):
+        assert one.half_width == pytest.approx(1.96 * change / (2 / 8) ** 0.5, rel=0.005), one.name
