@@ -94,9 +94,9 @@ def sql(
     the words of PostgreSQL. Tables are parties, ``columns`` says what each column holds and whose it is, the
     key is the identifier; ``match`` says how it is compared: exactly, by ``pid``, unless told. Aggregates are
     COUNT, SUM, AVG, VAR_SAMP, STDDEV_SAMP, COVAR_SAMP, CORR, REGR_SLOPE and REGR_INTERCEPT, of values that
-    the query bounds: ``AVG(LEAST(GREATEST(cost, 0), 500))``. Groups are labels, bits, conditions, and values that
-    WHERE names: ``WHERE rooms IN (1, 2, 3) GROUP BY rooms``. ``viewer`` is told all of it, for ``rho``.
-    NULL is a missing value, and so is what is computed of it, LEAST and GREATEST included, as in the standard.
+    the query bounds: ``AVG(LEAST(GREATEST(cost, 0), 500))``. Groups are labels, bits, conditions, and values
+    that WHERE names: ``WHERE rooms IN (1, 2, 3) GROUP BY rooms``. ``viewer`` is told all of it, for ``rho``.
+    NULL is a missing value, and so is what is computed of it, by LEAST and GREATEST, too, as in the standard.
 
     Raises TraceError, which names what is outside of the subset and why.
     """

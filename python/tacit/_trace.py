@@ -15,7 +15,7 @@ from ._ask import Ask
 from ._columns import Column, quoted
 from ._errors import Place
 from ._numbers import Rho, rho_text
-from ._value import DRAFTS, Draft, Fold, Line, TraceError, Value, caller, mistake
+from ._value import CURRENT, Draft, Fold, Line, TraceError, Value, caller, mistake
 
 Row = Union[Callable[..., Mapping[str, Value]], Mapping[str, Column]]
 """What is computed of each row: a function whose parameters are columns. Or columns alone, by name."""
@@ -23,8 +23,8 @@ Step = Union[Ask, Callable[..., Any]]
 """What comes behind the row: a release function, a combine function before it, or questions."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _MECHANISMS = ("gaussian", "joint")
-_ROWS = 1_000_000
-"""For so many rows it is proved that sums do not wrap; a check proves it for others."""
+_ROWS = 2**32
+"""The most rows of a study: for so many it is proved that sums do not wrap, as a check does."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,6 @@ class Traced:
     columns: dict[str, Column]
     rho: dict[str, Fraction]
     """What each viewer is charged, as the verifier derives it."""
-    places: list[Place]
-    """Where each line of the text was written."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def traced(head: Head, row: Row, steps: Sequence[Step]) -> Traced:
     columns = dict(row) if isinstance(row, Mapping) else _columns(row)
     _named(columns, "columns", at)
     draft = Draft()
-    DRAFTS.append(draft)
+    before = CURRENT.set(draft)
     try:
         above = [(text, at) for text in head.lines(asks=bool(asks))]
         above += [(column.words(name), _place_of(row)) for name, column in columns.items()]
@@ -156,7 +154,8 @@ def traced(head: Head, row: Row, steps: Sequence[Step]) -> Traced:
             _fold_all(draft, folds, row if len(steps) == 1 else steps[0])
             lines = _released(draft, steps[-1], folds)
     finally:
-        DRAFTS.remove(draft)
+        CURRENT.reset(before)
+        draft.is_open = False
     return _verified([*above, *lines], columns)
 
 
@@ -295,13 +294,12 @@ def _verified(lines: Sequence[tuple[str, Place]], columns: dict[str, Column]) ->
     draft = Draft()
     for text, place in lines:
         draft.head(text, place)
-    places = [place for _, place in lines]
     try:
         charged = draft.native.verified(_ROWS)
     except ValueError as error:
         raise _at_caller(str(error), lines) from None
     rho = {viewer: Fraction(number) for viewer, number in charged}
-    return Traced("".join(f"{text}\n" for text, _ in lines), columns, rho, places)
+    return Traced("".join(f"{text}\n" for text, _ in lines), columns, rho)
 
 
 def _at_caller(text: str, lines: Sequence[tuple[str, Place]]) -> TraceError:

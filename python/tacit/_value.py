@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any, NoReturn, Union
 
 from . import _tacit
@@ -62,6 +63,8 @@ class Draft:
 
     def __init__(self) -> None:
         self.native = _tacit.Draft()
+        self.is_open = True
+        """Whether its functions are being called."""
         self.section = "row"
         self.lines: dict[str, list[Line]] = {"row": [], "combine": [], "release": []}
         self._shared: dict[tuple[str, ...], Line] = {}
@@ -117,15 +120,16 @@ def _advised(text: str) -> str:
     return text
 
 
-DRAFTS: list[Draft] = []
-"""Programs in the making, the current one last."""
+CURRENT: ContextVar[Draft | None] = ContextVar("CURRENT", default=None)
+"""The program that is being made, of each thread."""
 
 
 def current(what: str) -> Draft:
     """The program that the caller's function makes."""
-    if not DRAFTS:
+    draft = CURRENT.get()
+    if draft is None:
         raise mistake(f"{what} is for functions that make a program: see tacit.Study.program")
-    return DRAFTS[-1]
+    return draft
 
 
 class Value:
@@ -157,7 +161,7 @@ class Value:
 
     def _ref(self) -> Line:
         """The line that defines it; of a column that is first read, a new one."""
-        if self._draft not in DRAFTS:
+        if not self._draft.is_open:
             raise mistake("this value is of a program that is made already: use it in its functions alone")
         if self._section != self._draft.section:
             text = "a value of a row is not there when all rows are summed"

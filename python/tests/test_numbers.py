@@ -59,7 +59,7 @@ class Trial:
             "id": people,
             "dose": list(self.all["dose"]),
             "seen": seen,
-            "pressure": [int(of) if here else None for of, here in zip(pressure, known)],
+            "pressure": [int(of) if here else None for of, here in zip(pressure, known, strict=True)],
             "balance": list(self.all["balance"]),
         }
         registry = {"id": people, "ill": list(self.all["ill"]), "cost": [f"{of / 100:.2f}" for of in cents]}
@@ -133,7 +133,8 @@ def truth(of: Mapping[str, Any]) -> dict[str, float]:
             found[label] = share[name] - share["none"]
     for value in (120, 121):
         found[f"rows, pressure = {value}"] = np.sum(of["pressure"] == value)
-    for low, high, count in zip(COST_EDGES, COST_EDGES[1:], np.histogram(of["cost"], COST_EDGES)[0]):
+    histogram = np.histogram(of["cost"], COST_EDGES)[0]
+    for low, high, count in zip(COST_EDGES[:-1], COST_EDGES[1:], histogram, strict=True):
         found[f"rows, cost {low} to {high}"] = count
     return found | associations(of)
 
@@ -147,7 +148,7 @@ def associations(of: Mapping[str, Any]) -> dict[str, float]:
     return {
         "covariance of cost with pressure": np.cov(cost, pressure)[0, 1],
         "correlation of balance with pressure": np.corrcoef(balance, pressure)[0, 1],
-        **dict(zip(names, np.linalg.lstsq(design, cost, rcond=None)[0])),
+        **dict(zip(names, np.linalg.lstsq(design, cost, rcond=None)[0], strict=True)),
     }
 
 
@@ -186,7 +187,9 @@ def row(cost: COST, ill: ILL, dose: DOSE, seen: SEEN, pressure: PRESSURE, balanc
 
 
 def release(t: tacit.Release, spent, other, score, apart, measured, pressure) -> None:
-    for name, noisy in zip(("spent", "other"), t.gaussian("trial", rho="1/2", of=[spent, other])):
+    for name, noisy in zip(
+        ("spent", "other"), t.gaussian("trial", rho="1/2", of=[spent, other]), strict=True
+    ):
         t.reveal(noisy, "trial", name)
     for name, fold in (("score", score), ("apart", apart), ("measured", measured), ("pressure", pressure)):
         t.reveal(t.gaussian("public", rho="1/2", of=[fold])[0], "public", name)
@@ -284,5 +287,5 @@ def test_noise_of_questions_is_what_the_verifier_derives():
     # The viewer's own groups keep a row in its cell; between others' groups it moves, and two cells change.
     changes = [1, 50_000, 2**0.5, 2**0.5 * 45_000]
     assert [one.rho for one in plan.noise] == [pytest.approx(1 / 8)] * 4
-    for one, change in zip(plan.noise, changes):
+    for one, change in zip(plan.noise, changes, strict=True):
         assert one.half_width == pytest.approx(1.96 * change / (2 / 8) ** 0.5, rel=0.005), one.name

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import math
 import pickle
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -387,6 +389,23 @@ def test_the_verifier_names_the_callers_line():
     assert "rule R4" in refused(lambda arm, spent: tacit.sum(spent.clamp(100)), twice)  # here
 
 
+def test_functions_are_traced_on_several_threads():
+    started = threading.Barrier(4)
+
+    def one(number: int) -> str:
+        def row(spent: SPENT):
+            started.wait()
+            limit = tacit.const(number, tacit.u16)
+            started.wait()
+            return {"x": tacit.sum(spent.clamp(9) + limit)}
+
+        return made(row, noised).text
+
+    with ThreadPoolExecutor(4) as pool:
+        for number, text in enumerate(pool.map(one, range(4))):
+            assert f"const {number} u16" in text and text.count("const") == 1
+
+
 def test_functions_are_refused_at_their_lines():
     def no_column(arm): ...  # here
 
@@ -456,4 +475,4 @@ def test_a_question_is_refused_at_its_line():
     with pytest.raises(tacit.TraceError, match="is no number"):
         tacit.between("cost", "0", 100)
     with pytest.raises(tacit.InputError, match="no program"):
-        tacit.Study.load(EXAMPLES / "lift.toml").text
+        print(tacit.Study.load(EXAMPLES / "lift.toml").text)

@@ -17,7 +17,7 @@ use ask::Ask;
 use base::{Error, PartyId, limits};
 pub use draft::TextDraft;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 use tokens::{TextFault, Tokens, tokens};
 
 const HEADER: &str = "tacit-program/2";
@@ -132,7 +132,7 @@ struct Parser {
     /// What is known of the first row nodes, for questions.
     facts: Vec<NodeFacts>,
     /// Scale and unit of the first row nodes.
-    counted_in: Vec<(u32, Rc<str>)>,
+    counted_in: Vec<(u32, Arc<str>)>,
     /// What viewers are told in answer to questions.
     asks: Vec<Ask>,
     /// Where the current line begins.

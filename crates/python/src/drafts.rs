@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use release::Rational;
 use release::rational::ratio;
 
-/// A program in the making, of the thread that makes it.
-#[pyclass(module = "tacit._tacit", name = "Draft", unsendable)]
+/// A program in the making.
+#[pyclass(module = "tacit._tacit", name = "Draft")]
 pub(crate) struct DraftHandle(TextDraft);
 
 #[pymethods]

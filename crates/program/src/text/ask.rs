@@ -13,7 +13,7 @@ use crate::{CellKind, Class, NodeId, Op, ValueType, Viewer};
 use base::limits;
 use num_bigint::BigInt;
 use release::rational::{self, Rational, ratio};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Most cells of the groups of a line.
 const CELLS: usize = 1024;
@@ -346,7 +346,7 @@ impl Parser {
     }
 
     fn count_in(&mut self) {
-        let none: (u32, Rc<str>) = (1, "".into());
+        let none: (u32, Arc<str>) = (1, "".into());
         for id in self.counted_in.len()..self.program.row.nodes.len() {
             let row = &self.program.row;
             let of = |id: &NodeId| self.counted_in[id.index()].clone();
