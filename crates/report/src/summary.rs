@@ -237,6 +237,9 @@ fn view_lines(out: &mut String, shown: ShownView<'_>) {
         ResultView::Program { outputs, lists, derived } => {
             let (_, outputs) = wording::behind(outputs, derived);
             derived_table(out, derived);
+            if !derived.is_empty() && !outputs.is_empty() {
+                line(out, "");
+            }
             program_table(out, "Output", &outputs);
             program_lists(out, lists);
         }
@@ -598,7 +601,6 @@ fn derived_table(out: &mut String, derived: &[DerivedView]) {
         }
     }
     wording::covered(derived).iter().for_each(|note| paragraph(out, "  ", note));
-    line(out, "");
 }
 
 fn program_table(out: &mut String, title: &str, outputs: &[ProgramOutput]) {

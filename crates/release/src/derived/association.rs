@@ -11,7 +11,8 @@ use base::Error;
 /// A hypothetical covariance c is accepted where, for means t and u within their own intervals, C = Sxy - t
 /// Sy - u Sx + t u n is as close to n c as sampling and noise explain. Sampling gives C at most the variance
 /// min(Mx^2 Ty, My^2 Tx), with M the greater distance from a mean to an end of its range and T an upper limit
-/// of n sigma^2 (as of [`CellMean::of_value`]). Own construction.
+/// of n sigma^2 (as of [`CellMean::of_value`]). Nor is it more than (P^2 (T + n c) + D^2 (T - n c)) / 8 with T
+/// the root of Tx Ty, as of [`correlation`]: less where values are skewed alike. Own construction.
 ///
 /// Assumed: rows are independent draws from one law within the ranges.
 ///
@@ -27,16 +28,21 @@ pub fn covariance(
         return Ok(DerivedEstimate::unknown(widest(ranges)));
     };
     let most = widest(ranges);
-    let by_chance = {
-        let [(x, reach_x), (y, reach_y)] = [0, 1].map(|i| (two.upper(i), two.reach[i]));
-        (reach_x * reach_x * y).min(reach_y * reach_y * x)
+    let [(x, reach_x), (y, reach_y)] = [0, 1].map(|i| (two.upper(i), two.reach[i]));
+    let of_either = (reach_x * reach_x * y).min(reach_y * reach_y * x);
+    let [alike, apart] = two.far_together((y / x).sqrt().sqrt()).map(|far| far * far);
+    let by_chance = |c: f64| {
+        let [sum, difference] = [1.0, -1.0].map(|sign| ((x * y).sqrt() + sign * two.n * c).max(0.0));
+        let of_both = 0.125 * (alike * sum + apart * difference);
+        // Not a number where a value does not vary.
+        if of_both < of_either { of_both } else { of_either }
     };
     let interval = |means: [f64; 2]| {
         let weights = |c: f64| two.product(means, c);
         let inside = (moments.value(&weights(0.0)) / two.n).clamp(most[0], most[1]);
         let refused = |c: f64| {
             let weights = weights(c);
-            moments.value(&weights).abs() - z * (by_chance + moments.variance(&weights)).sqrt()
+            moments.value(&weights).abs() - z * (by_chance(c) + moments.variance(&weights)).sqrt()
         };
         most.map(|end| outermost(end, inside, refused))
     };
