@@ -100,8 +100,8 @@ fn spreads_without_noise_are_those_of_the_sample() {
 }
 
 /// The 8th and the 18th of 25 values bound the median (Thompson 1936): P(Binomial(25, 1/2) <= 7) = .0216.
-/// Values that are skewed alike are far from their means together, never one above and one below: by 18 and by
-/// 10 of 18, here, where a range of -8 to 10 leaves 18 for both.
+/// Values that are skewed alike are far from their means together, never one above and one below: by 18 and
+/// by 10 here, where a range of -8 to 10 leaves 18 for both.
 #[test]
 fn two_skewed_values_have_narrower_intervals() {
     // 10,000 rows; of either value a tenth is 10, a hundredth both.

@@ -11,8 +11,8 @@ use base::Error;
 /// A hypothetical covariance c is accepted where, for means t and u within their own intervals, C = Sxy - t
 /// Sy - u Sx + t u n is as close to n c as sampling and noise explain. Sampling gives C at most the variance
 /// min(Mx^2 Ty, My^2 Tx), with M the greater distance from a mean to an end of its range and T an upper limit
-/// of n sigma^2 (as of [`CellMean::of_value`]). Nor is it more than (P^2 (T + n c) + D^2 (T - n c)) / 8 with T
-/// the root of Tx Ty, as of [`correlation`]: less where values are skewed alike. Own construction.
+/// of n sigma^2 (as of [`CellMean::of_value`]). Nor is it more than (P^2 (T + n c) + D^2 (T - n c)) / 8 with
+/// T the root of Tx Ty, as of [`correlation`]: less where values are skewed alike. Own construction.
 ///
 /// Assumed: rows are independent draws from one law within the ranges.
 ///

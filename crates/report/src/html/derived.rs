@@ -1,6 +1,6 @@
 //! What a program derives: a figure for each group of numbers, and one table of all.
 
-use super::plots::{NOISE_REACH, RowShape, legend};
+use super::plots::{FigureRows, NOISE_REACH, legend};
 use super::{paragraph, tables};
 use crate::wording::{self, DerivedGroup, DerivedNumber, is_needed_to_treat, is_ratio};
 use crate::{DerivedView, ProgramOutput};
@@ -70,7 +70,7 @@ fn figure(group: &DerivedGroup<'_>, id: &str, level: &str) -> Markup {
             format!("{}: not determined by these sums.", wording::capital(&group.title())),
         );
     };
-    let shape = RowShape::of(group.numbers.iter().map(|number| (&*number.name, &*number.short)));
+    let shape = FigureRows::of(group.numbers.iter().map(|number| (&*number.name, &*number.short)));
     let rows = group.numbers.len();
     let bottom = shape.bottom(rows);
     let of = group.numbers[0].of;

@@ -26,11 +26,11 @@ pub const NOISE_REACH: u32 = 8;
 /// How the rows of a figure look: a name and a number over a mark, in one line, or in two where a phone would
 /// cut a name.
 #[derive(Clone, Copy)]
-pub struct RowShape {
+pub struct FigureRows {
     lines: u32,
 }
 
-impl RowShape {
+impl FigureRows {
     pub fn of<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let fits = |(name, number): (&str, &str)| {
             name.chars().count() <= NAME_CHARS && number.chars().count() <= NUMBER_CHARS
@@ -111,7 +111,7 @@ pub fn forest(view: &LiftView, scale: &MeanScale, ids: &str) -> Markup {
     };
     let numbers: Vec<String> = view.cells.iter().map(shown).collect();
     let words = || names.iter().map(String::as_str).zip(numbers.iter().map(String::as_str));
-    let shape = RowShape::of(words());
+    let shape = FigureRows::of(words());
     let rows = view.cells.len();
     let bottom = shape.bottom(rows);
     let title = format!("difference, {}", quantity_title(view, scale));
@@ -176,7 +176,7 @@ pub fn means(view: &LiftView, scale: &MeanScale, ids: &str) -> Option<Markup> {
     });
     let rows: Vec<_> = rows.collect();
     let names: Vec<String> = rows.iter().map(|((group, arm), ..)| of_group(group, arm)).collect();
-    let shape = RowShape::of(names.iter().zip(&rows).map(|(name, row)| (name.as_str(), row.1.as_str())));
+    let shape = FigureRows::of(names.iter().zip(&rows).map(|(name, row)| (name.as_str(), row.1.as_str())));
     let bottom = shape.bottom(rows.len());
     let mut parts = axis.draw(&shape.strips(rows.len()), bottom, &quantity_title(view, scale));
     for (((group, arm), shown, class, rate), top) in rows.iter().zip(shape.tops(rows.len())) {

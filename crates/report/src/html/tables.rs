@@ -182,7 +182,7 @@ pub fn released(view: &LiftView) -> Markup {
             let shown = released.sigma.map(|sigma| significant(sigma, 3));
             let cells = vec![
                 plain(if released.derived {
-                    format!("{}, as read", quantity(&released.quantity))
+                    format!("{}, computed", quantity(&released.quantity))
                 } else {
                     quantity(&released.quantity)
                 }),
@@ -196,7 +196,7 @@ pub fn released(view: &LiftView) -> Markup {
     let derived = view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.derived);
     let caption = match derived {
         true => {
-            "As released, but for those marked \"as read\", which are computed from released ones. Sigma is \
+            "As released, but for those marked \"computed\", which are made of released ones. Sigma is \
              the standard deviation of the noise."
         }
         false => "As released. Sigma is the standard deviation of the noise.",
