@@ -99,7 +99,6 @@ fn spreads_without_noise_are_those_of_the_sample() {
     close(standard_deviation(&x, [0.0, 20.0], 0.95).unwrap().value.unwrap(), 11f64.sqrt(), 1e-9);
 }
 
-/// The 8th and the 18th of 25 values bound the median (Thompson 1936): P(Binomial(25, 1/2) <= 7) = .0216.
 /// Values that are skewed alike are far from their means together, never one above and one below: by 18 and
 /// by 10 here, where a range of -8 to 10 leaves 18 for both.
 #[test]
@@ -123,6 +122,7 @@ fn two_skewed_values_have_narrower_intervals() {
     }
 }
 
+/// The 8th and the 18th of 25 values bound the median (Thompson 1936): P(Binomial(25, 1/2) <= 7) = .0216.
 #[test]
 fn a_quantile_without_noise_is_bounded_by_order_statistics() {
     let edges: Vec<f64> = (0..=25).map(f64::from).collect();
