@@ -19,7 +19,7 @@ pub struct Browser {
 impl Browser {
     /// One that shows pages of so many pixels; none where no driver is installed.
     pub fn open(width: u32) -> Option<Self> {
-        let port = base::free_address().rsplit(':').next()?.parse().ok()?;
+        let port = base::free_address().ok()?.rsplit(':').next()?.parse().ok()?;
         let mut command = Command::new("chromedriver");
         let command = command.arg(format!("--port={port}")).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut driver = command.spawn().ok()?;

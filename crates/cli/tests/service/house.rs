@@ -91,8 +91,7 @@ impl House {
     /// One with data, a peer, rules that were accepted, and the lines `more` in its file.
     pub fn begin(more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let port = base::free_address().rsplit(':').next().expect("a port").parse().expect("a number");
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let address = base::free_address().expect("a port").parse().expect("an address");
         let mut house = Self { folder, address, running: None };
         std::fs::create_dir(house.path("data")).expect("made");
         std::fs::write(house.path("data/trial.csv"), ROWS).expect("written");

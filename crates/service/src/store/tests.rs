@@ -83,7 +83,7 @@ fn roles_passwords_links_and_the_end_close_sessions() {
     let changes: [&dyn Fn(&Store); 5] = [
         &|store| store.give_role(&act("given", "ann", NOW), &grant).expect("given"),
         &|store| store.take_role(&act("taken", "ann", NOW), &grant).expect("taken"),
-        &|store| drop(store.set_password(&act("set", "ann", NOW), "other", None).expect("set")),
+        &|store| assert!(store.set_password(&act("set", "ann", NOW), "other", None).expect("set")),
         &|store| drop(store.new_link(&act("link", "ann", NOW)).expect("made")),
         &|store| store.end_account(&act("ended", "ann", NOW)).expect("ended"),
     ];
