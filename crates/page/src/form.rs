@@ -78,6 +78,13 @@ pub fn hidden(name: &str, value: &str) -> Markup {
     element("input", &[("type", "hidden"), ("name", name), ("value", value)], [])
 }
 
+/// Whose password a form has, for programs that keep passwords; people read it elsewhere on the page.
+#[must_use]
+pub fn whose(name: &str) -> Markup {
+    let of = [("type", "text"), ("name", "username"), ("autocomplete", "username"), ("value", name)];
+    element("input", &[&of[..], &[("readonly", ""), ("hidden", "")]].concat(), [])
+}
+
 /// The button that sends a form. Where several on a page say the same, `about` tells them apart aloud.
 #[must_use]
 pub fn button(label: &str, about: &str) -> Markup {

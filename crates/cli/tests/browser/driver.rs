@@ -5,9 +5,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// What WebDriver calls an element in its JSON.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// How long the browser may take for one thing; it takes milliseconds, unless it never answers.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A browser with one page.
 pub struct Browser {
@@ -40,8 +44,16 @@ impl Browser {
 
     /// One request to the driver; its answer's value.
     fn call(&self, method: &str, path: &str, body: &Value) -> Value {
+        let value = self.try_call(method, path, body);
+        assert!(value["error"].is_null(), "{method} {path} {body}: {value}");
+        value
+    }
+
+    /// The same, where the value may be an error.
+    fn try_call(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if method == "GET" { String::new() } else { body.to_string() };
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the driver listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
         let head =
             format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
         stream.write_all(format!("{head}{body}").as_bytes()).expect("sent");
@@ -50,9 +62,9 @@ impl Browser {
         loop {
             let mut line = String::new();
             reader.read_line(&mut line).expect("an answer");
-            match line.trim_end().split_once(": ") {
+            match line.trim_end().split_once(':') {
                 Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                    length = value.parse().expect("a number");
+                    length = value.trim().parse().expect("a number");
                 }
                 None if line.trim_end().is_empty() => break,
                 _ => (),
@@ -61,9 +73,7 @@ impl Browser {
         let mut text = vec![0; length];
         reader.read_exact(&mut text).expect("all of it");
         let answer: Value = serde_json::from_slice(&text).expect("JSON");
-        let value = answer["value"].clone();
-        assert!(value["error"].is_null(), "{method} {path} {body}: {value}");
-        value
+        answer["value"].clone()
     }
 
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
@@ -99,10 +109,17 @@ impl Browser {
         self.ask("GET", &format!("/element/{element}/text"), &Value::Null).as_str().expect("text").to_owned()
     }
 
-    /// Clicks the link or button that says so.
+    /// Clicks the link or button that says so, and waits for the page that comes of it.
     pub fn click(&self, said: &str) {
+        let before = self.element("/html");
         let element = self.element(&format!("//*[(self::a or self::button) and normalize-space()='{said}']"));
         self.ask("POST", &format!("/element/{element}/click"), &json!({}));
+        let path = format!("/session/{}/element/{before}/name", self.session);
+        let until = Instant::now() + PATIENCE;
+        while self.try_call("GET", &path, &Value::Null)["error"].is_null() {
+            assert!(Instant::now() < until, "{said} leads nowhere");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Types into the field with that label.
@@ -178,10 +195,11 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        if !self.session.is_empty() {
-            // What is open goes with the session; a driver that is killed leaves it.
-            self.call("DELETE", &format!("/session/{}", self.session), &json!({}));
-        }
+        // What is open goes with the session; a driver that is killed leaves it.
+        let path = format!("/session/{}", self.session);
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            self.try_call("DELETE", &path, &json!({}))
+        }));
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }

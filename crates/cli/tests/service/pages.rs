@@ -54,6 +54,9 @@ fn well_formed(page: &str) {
     assert_eq!((all("h1").count(), all("main").count(), all("title").count() > 0), (1, 1, true), "{page}");
     let labels: Vec<&str> = all("label").filter_map(|label| label.attribute("for")).collect();
     for field in all("input").chain(all("select")).filter(|field| field.attribute("type") != Some("hidden")) {
+        if field.attribute("hidden").is_some() {
+            continue;
+        }
         let id = field.attribute("id").expect("an id");
         assert!(labels.contains(&id), "{id} has no label:\n{page}");
     }

@@ -4,7 +4,7 @@ use super::answer::Answer;
 use super::visit::{Stop, Visit};
 use crate::roles::{Action, Subject};
 use axum::http::{Method, StatusCode, header};
-use page::form::{FormField, button, form, hidden};
+use page::form::{FormField, button, form, hidden, whose};
 use page::markup::{Markup, element, text, words};
 use std::sync::OnceLock;
 
@@ -205,7 +205,8 @@ pub fn prove_form(visit: &Visit<'_>, to: &str) -> Markup {
         "Asked again before anything that changes what people may do; it then counts for five minutes.";
     let (kind, fill) = ("password", "current-password");
     let field = FormField { name: "password", label: "Your password", kind, fill, value: "", help };
-    let parts = [hidden("to", to), field.markup(), button("Go on", "")];
+    let whose = visit.signed.as_ref().map(|signed| whose(&signed.session.account));
+    let parts = whose.into_iter().chain([hidden("to", to), field.markup(), button("Go on", "")]);
     form("/account/prove", visit.word("prove", "").as_deref(), parts)
 }
 

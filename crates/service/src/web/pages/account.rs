@@ -8,7 +8,7 @@ use crate::web::answer::Answer;
 use crate::web::shell::{is_ours, page, section, table, time, with_status};
 use crate::web::visit::{Stop, Visit};
 use axum::http::StatusCode;
-use page::form::{FormField, button, form, mistakes};
+use page::form::{FormField, button, form, mistakes, whose};
 use page::markup::{Markup, element, text, words};
 
 /// Lines of what was done that are shown.
@@ -34,7 +34,7 @@ fn parts(visit: &Visit<'_>, wrong: &[String]) -> Result<Vec<Markup>, Stop> {
     };
     let (kind, fill) = ("password", "current-password");
     let old = FormField { name: "password", label: "Password until now", kind, fill, value: "", help: "" };
-    let fields = [old.markup(), new_password(), button("Change password", "")];
+    let fields = [whose(account), old.markup(), new_password(), button("Change password", "")];
     let word = visit.word("change password", "");
     let note = "All your other sessions end.";
     let password = [words("p", "note", note), form("/account/password", word.as_deref(), fields)];

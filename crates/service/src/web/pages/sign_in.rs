@@ -8,7 +8,7 @@ use crate::web::answer::Answer;
 use crate::web::shell::{is_ours, page, with_status};
 use crate::web::visit::{Stop, Visit};
 use axum::http::{StatusCode, header};
-use page::form::{FormField, button, form, hidden, mistakes};
+use page::form::{FormField, button, form, hidden, mistakes, whose};
 use page::markup::{Markup, words};
 
 /// The form, or the first page for who is signed in already.
@@ -100,7 +100,7 @@ fn chosen(visit: &Visit<'_>, account: &str, wrong: &[String]) -> Vec<Markup> {
     vec![
         mistakes(wrong),
         words("p", "", said),
-        form(&visit.path, None, [new_password(), button("Set password", "")]),
+        form(&visit.path, None, [whose(account), new_password(), button("Set password", "")]),
     ]
 }
 
