@@ -70,7 +70,10 @@ pub fn budgets<'a>(
             let spent = ledger.map_or(Ok(ratio(0, 1)), |ledger| ledger.spent(&set.lineage, key))?;
             let debits = entries.iter().rev().filter(|entry| counts(entry, &set.lineage, key));
             let debits: Vec<EntryRow> = debits.cloned().collect();
-            let who = names.get(key).unwrap_or(key).clone();
+            let who = match key.as_str() {
+                privacy::ledger::PUBLIC => "everybody, by public results".to_owned(),
+                key => names.get(key).cloned().unwrap_or_else(|| key.to_owned()),
+            };
             Ok(towards(who, (&set.budget, &spent), settings.policy.max_rho.as_ref(), debits))
         };
         let together = ledger.map_or(Ok(ratio(0, 1)), |ledger| ledger.spent_by_all(&set.lineage))?;
@@ -96,14 +99,25 @@ fn towards(
     let nothing = ratio(0, 1);
     let left = (budget - spent).max(nothing.clone());
     let mut studies = Vec::new();
-    if let Some(newest) = debits.iter().find(|entry| !entry.is_recovered()) {
-        let same = debits.iter().filter(|entry| entry.study == newest.study && entry.at == newest.at);
-        let cost: Rational = same.filter_map(|entry| parse(&entry.exact_rho)).sum();
-        studies.extend(many(&left, &cost, "like the last one"));
-    }
+    studies.extend(last_cost(&debits).and_then(|cost| many(&left, &cost, "like the last one")));
     studies.extend(max_rho.and_then(|most| many(&left, most, "at the most that the rules allow")));
     let part = release::rational::to_f64(&(spent / budget)).clamp(0.0, 1.0);
     ViewerBudget { viewer, rho: [shown(budget), shown(spent), shown(&left)], part, studies, debits }
+}
+
+/// What the newest study was charged: its release, and before that the sizes of its match.
+fn last_cost(debits: &[EntryRow]) -> Option<Rational> {
+    let debits = debits.iter().skip_while(|entry| entry.is_recovered());
+    let newest = debits.clone().next()?;
+    let (mut cost, mut releases) = (ratio(0, 1), 0);
+    for entry in debits.take_while(|entry| entry.study == newest.study) {
+        releases += u8::from(entry.delta == "0");
+        if releases > 1 {
+            break;
+        }
+        cost += parse(&entry.exact_rho)?;
+    }
+    Some(cost)
 }
 
 fn many(left: &Rational, cost: &Rational, what: &str) -> Option<StudiesLeft> {

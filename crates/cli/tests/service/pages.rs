@@ -179,3 +179,32 @@ fn rules_hold_as_they_were_accepted() {
         .never_says("was changed");
     house.get(&olga, "/accounts/olga").is(200).says("Give role").never_says("another operator");
 }
+
+#[test]
+fn budgets_are_those_of_the_ledger() {
+    let house = House::begin("[policy]\nmax_rho = 0.3");
+    let demo = house.path("demo");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tacit"));
+    let done =
+        command.args(["demo", "--scale", "20", "--json", "--out"]).arg(&demo).output().expect("tacit starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    std::fs::copy(demo.join("registry.ledger"), house.path("registry.ledger")).expect("copied");
+    let olga = house.person("olga", &["operator"]);
+    // What was spent stands under the lineage of the rules, not under a name of a data set.
+    house.get(&olga, "/budget").is(200).says("Spent 0 of 1; 1 are left.");
+    let text = std::fs::read_to_string(house.path("service.toml")).expect("reads");
+    let text = text.replace("lineage = \"trial\"", "lineage = \"registry\"");
+    std::fs::write(house.path("service.toml"), text).expect("written");
+    house.tacit(&["accept"], &[]);
+    let mut house = house;
+    house.kill();
+    house.start();
+    house
+        .get(&olga, "/budget")
+        .is(200)
+        .says("Spent 0.11 of 1; 0.89 are left.")
+        .says("<b>8</b> more studies like the last one, at 0.11.")
+        .says("<b>2</b> more studies at the most that the rules allow, at 0.3.")
+        .says("Towards <bdi>everybody, by public results</bdi>")
+        .says("All viewers together have had 0.11 of lineage registry");
+}
