@@ -5,7 +5,7 @@ mod account;
 use base::Error;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use service::{COMMAND_LINE, DataFindings, House, Listening, ServiceFile, Standing, Store};
+use service::{COMMAND_LINE, DataFindings, House, Listening, RulesFile, Standing, Store};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use terminal::output;
@@ -83,7 +83,7 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
 }
 
 fn check(path: &Path, as_json: bool) -> Result<(), Error> {
-    let file = ServiceFile::read(path)?;
+    let file = RulesFile::read(path)?;
     let (said, hash) = (service::words(&file.settings), base::hex(&file.hash()));
     if as_json {
         let said: Vec<_> =
@@ -100,7 +100,7 @@ fn check(path: &Path, as_json: bool) -> Result<(), Error> {
 }
 
 fn accept(path: &Path, as_json: bool) -> Result<(), Error> {
-    let file = ServiceFile::read(path)?;
+    let file = RulesFile::read(path)?;
     let (store, hash) = (Store::open(&file.settings.store)?, file.hash());
     let act = service::Act { by: COMMAND_LINE, what: "service.toml accepted", to: "", at: service::now() };
     store.accept(&act, &file.text, &hash)?;
@@ -150,7 +150,7 @@ fn tell(listening: &Listening, standing: &Standing, as_json: bool) -> Result<(),
 }
 
 fn data(path: &Path, name: &str, child: bool, as_json: bool) -> Result<(), Error> {
-    let settings = ServiceFile::read(path)?.settings;
+    let settings = RulesFile::read(path)?.settings;
     if child {
         terminal::machine::end_with_parent();
         terminal::machine::limit_memory(settings.policy.jobs_memory);

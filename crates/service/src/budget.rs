@@ -1,7 +1,7 @@
 //! What is left of the budgets, counted in studies: of the ledger, which has the last word, and of what
 //! `service.toml` allows.
 
-use crate::settings::{DataSet, ServiceSettings};
+use crate::settings::{DataSet, HouseSettings};
 use base::Error;
 use privacy::ledger::{EntryRow, Ledger};
 use release::Rational;
@@ -50,7 +50,7 @@ pub struct StudiesLeft {
 /// # Errors
 /// When the ledger cannot be read.
 pub fn budgets<'a>(
-    settings: &ServiceSettings,
+    settings: &HouseSettings,
     ledger: Option<&Ledger>,
     sets: impl Iterator<Item = (&'a String, &'a DataSet)>,
 ) -> Result<Vec<DataBudget>, Error> {

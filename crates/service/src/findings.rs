@@ -1,7 +1,7 @@
 //! A check of a data set: what columns its files have, and whether they are those that `service.toml` names.
 //! No value of a cell is in what is found.
 
-use crate::settings::{DataSet, ServiceSettings};
+use crate::settings::{DataSet, HouseSettings};
 use base::Error;
 use data::survey::{ColumnSurvey, TableSurvey, survey};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
@@ -40,7 +40,7 @@ pub struct FoundColumn {
 ///
 /// # Errors
 /// When there is no such data set, it lies outside the data root, or its files cannot be read.
-pub fn check(settings: &ServiceSettings, name: &str) -> Result<DataFindings, Error> {
+pub fn check(settings: &HouseSettings, name: &str) -> Result<DataFindings, Error> {
     let Some(set) = settings.data.get(name) else {
         let known: Vec<&str> = settings.data.keys().map(String::as_str).collect();
         return Err(Error::input(format!("there is no [data.{name}]; there are: {}", known.join(", "))));

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// What an account is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum HouseRole {
     /// Reads reports that somebody grants.
     Viewer,
     /// Proposes studies.
@@ -20,7 +20,7 @@ pub enum Role {
     Operator,
 }
 
-impl Role {
+impl HouseRole {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Analyst, Self::Steward, Self::Operator];
 
@@ -57,7 +57,7 @@ impl Role {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Grant {
     /// The role.
-    pub role: Role,
+    pub role: HouseRole,
     /// The data set; none: all of them.
     pub data: Option<String>,
 }
@@ -68,7 +68,7 @@ impl Grant {
     pub fn parse(text: &str) -> Option<Self> {
         let (role, data) = text.split_once('=').map_or((text, None), |(role, data)| (role, Some(data)));
         let named = data.is_none_or(study::reader::is_name);
-        Some(Self { role: Role::named(role)?, data: data.map(str::to_owned) }).filter(|_| named)
+        Some(Self { role: HouseRole::named(role)?, data: data.map(str::to_owned) }).filter(|_| named)
     }
 
     /// In words: `steward of admissions`.
@@ -81,7 +81,7 @@ impl Grant {
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Actor {
+pub struct Asker {
     /// The account.
     pub name: String,
     /// Its roles, as they are now.
@@ -120,19 +120,19 @@ pub enum Subject<'a> {
 
 /// Whether somebody may do something.
 #[must_use]
-pub fn may(actor: &Actor, action: Action, subject: Subject<'_>) -> bool {
-    let is = |role: Role| actor.grants.iter().any(|grant| grant.role == role && covers(grant, subject));
-    let any = |roles: &[Role]| roles.iter().any(|role| is(*role));
+pub fn may(actor: &Asker, action: Action, subject: Subject<'_>) -> bool {
+    let is = |role: HouseRole| actor.grants.iter().any(|grant| grant.role == role && covers(grant, subject));
+    let any = |roles: &[HouseRole]| roles.iter().any(|role| is(*role));
     match (action, subject) {
         (Action::SeeOwn, Subject::House) => true,
         (Action::SeeOwn, Subject::Account(name)) => name == actor.name,
-        (Action::CheckData, Subject::Data(_)) => any(&[Role::Steward, Role::Operator]),
-        (Action::SeeColumns, Subject::Data(_)) => any(&[Role::Analyst, Role::Steward]),
-        (Action::SeeBudget, Subject::Data(_)) => any(&[Role::Steward, Role::Operator]),
-        (Action::SeeRules, Subject::House) => any(&[Role::Steward, Role::Operator]),
-        (Action::ManageAccounts, Subject::House) => is(Role::Operator),
+        (Action::CheckData, Subject::Data(_)) => any(&[HouseRole::Steward, HouseRole::Operator]),
+        (Action::SeeColumns, Subject::Data(_)) => any(&[HouseRole::Analyst, HouseRole::Steward]),
+        (Action::SeeBudget, Subject::Data(_)) => any(&[HouseRole::Steward, HouseRole::Operator]),
+        (Action::SeeRules, Subject::House) => any(&[HouseRole::Steward, HouseRole::Operator]),
+        (Action::ManageAccounts, Subject::House) => is(HouseRole::Operator),
         (Action::ManageAccounts, Subject::Account(name)) => {
-            is(Role::Operator) && (!actor.separate || name != actor.name)
+            is(HouseRole::Operator) && (!actor.separate || name != actor.name)
         }
         _ => false,
     }
@@ -144,6 +144,6 @@ fn covers(grant: &Grant, subject: Subject<'_>) -> bool {
     match (&grant.data, subject) {
         (None, _) => true,
         (Some(own), Subject::Data(data)) => own == data,
-        (Some(_), Subject::House | Subject::Account(_)) => grant.role != Role::Operator,
+        (Some(_), Subject::House | Subject::Account(_)) => grant.role != HouseRole::Operator,
     }
 }

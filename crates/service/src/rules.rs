@@ -1,7 +1,7 @@
 //! Which text of `service.toml` holds: the one that was accepted last. A file that was changed since then, or
 //! that does not parse, changes nothing until somebody accepts it by `tacit service accept`.
 
-use crate::settings::{ServiceFile, ServiceSettings};
+use crate::settings::{HouseSettings, RulesFile};
 use crate::store::Store;
 use base::Error;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl Standing {
 #[derive(Clone, Debug)]
 pub struct RulesNow {
     /// What was accepted; where nothing ever was, what the file said when the service began.
-    pub settings: Arc<ServiceSettings>,
+    pub settings: Arc<HouseSettings>,
     /// How the file stands to that.
     pub standing: Standing,
     looked: u64,
@@ -67,7 +67,7 @@ impl Rules {
     ///
     /// # Errors
     /// What is wrong with the file or with the text that was accepted.
-    pub fn open(path: &Path, file: ServiceFile, store: &Store, now: u64) -> Result<Self, Error> {
+    pub fn open(path: &Path, file: RulesFile, store: &Store, now: u64) -> Result<Self, Error> {
         let rules = look(path, Ok(file), store)?;
         let (settings, standing) = rules;
         Ok(Self { path: path.to_owned(), now: RwLock::new(RulesNow { settings, standing, looked: now }) })
@@ -80,7 +80,7 @@ impl Rules {
         if now.saturating_sub(held.looked) < LOOK_SECONDS {
             return held;
         }
-        let (settings, standing) = match look(&self.path, ServiceFile::read(&self.path), store) {
+        let (settings, standing) = match look(&self.path, RulesFile::read(&self.path), store) {
             Ok(found) => found,
             Err(error) => (held.settings, Standing::Broken(error.to_string())),
         };
@@ -92,15 +92,15 @@ impl Rules {
 
 fn look(
     path: &Path,
-    file: Result<ServiceFile, Error>,
+    file: Result<RulesFile, Error>,
     store: &Store,
-) -> Result<(Arc<ServiceSettings>, Standing), Error> {
+) -> Result<(Arc<HouseSettings>, Standing), Error> {
     let Some(accepted) = store.accepted()? else {
         return file.map(|file| (Arc::new(file.settings), Standing::Never));
     };
     let settings = match &file {
         Ok(file) if file.hash() == accepted.hash => file.settings.clone(),
-        _ => ServiceFile::parse(path, &accepted.text)?,
+        _ => RulesFile::parse(path, &accepted.text)?,
     };
     let standing = match file {
         Ok(file) if file.hash() == accepted.hash => Standing::Accepted,

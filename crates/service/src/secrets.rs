@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 const BYTES: usize = 32;
 
 /// 256 random bits.
-pub struct Token(Secret<[u8; BYTES]>);
+pub struct SecretToken(Secret<[u8; BYTES]>);
 
 /// What a token is for: hashes of one kind are never those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum TokenUse {
     Link,
 }
 
-impl Token {
+impl SecretToken {
     /// A fresh one from the system's randomness.
     ///
     /// # Errors
@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_word_is_for_one_session_one_action_and_one_subject() {
-        let (one, other) = (Token::generate().expect("random"), Token::generate().expect("random"));
+        let (one, other) =
+            (SecretToken::generate().expect("random"), SecretToken::generate().expect("random"));
         let word = one.form_word("refuse", "x");
         assert!(one.is_form_word("refuse", "x", &word));
         for (token, action, subject) in
@@ -90,10 +91,10 @@ mod tests {
 
     #[test]
     fn texts_are_read_back_and_kinds_do_not_mix() {
-        let token = Token::generate().expect("random");
-        let again = Token::parse(&token.text()).expect("parses");
+        let token = SecretToken::generate().expect("random");
+        let again = SecretToken::parse(&token.text()).expect("parses");
         assert_eq!(again.hash(TokenUse::Link), token.hash(TokenUse::Link));
         assert_ne!(token.hash(TokenUse::Link), token.hash(TokenUse::Session));
-        assert!(Token::parse("00").is_none() && Token::parse("").is_none());
+        assert!(SecretToken::parse("00").is_none() && SecretToken::parse("").is_none());
     }
 }

@@ -24,16 +24,16 @@ pub const FORMAT: &str = "tacit-service/1";
 
 /// A file and what it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceFile {
+pub struct RulesFile {
     /// Its text.
     pub text: String,
     /// What the text says.
-    pub settings: ServiceSettings,
+    pub settings: HouseSettings,
 }
 
 /// What `service.toml` says. Paths are relative to the folder of the file, and made whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceSettings {
+pub struct HouseSettings {
     /// What this organisation calls itself.
     pub name: String,
     /// The organisation's key, as `tacit keygen` makes it.
@@ -96,7 +96,7 @@ pub struct ServicePeer {
 /// `[data.NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataSet {
-    /// A file, folder or pattern below [`ServiceSettings::data_root`].
+    /// A file, folder or pattern below [`HouseSettings::data_root`].
     pub path: String,
     /// The name under which its budget is kept.
     pub lineage: String,
@@ -155,7 +155,7 @@ pub struct ServicePolicy {
     pub notify: Vec<String>,
 }
 
-impl ServiceFile {
+impl RulesFile {
     /// Reads a file.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl ServiceFile {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn parse(path: &Path, text: &str) -> Result<ServiceSettings, Error> {
+    pub fn parse(path: &Path, text: &str) -> Result<HouseSettings, Error> {
         let home = path.parent().unwrap_or(Path::new(""));
         parse::parse(&path.display().to_string(), home, text)
     }

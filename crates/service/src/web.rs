@@ -16,7 +16,7 @@ pub use listen::{Listening, listen};
 
 use crate::passwords::PasswordDesk;
 use crate::rules::{Rules, RulesNow};
-use crate::settings::ServiceFile;
+use crate::settings::RulesFile;
 use crate::store::Store;
 use base::Error;
 use buckets::Buckets;
@@ -41,7 +41,7 @@ impl House {
     /// # Errors
     /// What is wrong with the file, or the store.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = ServiceFile::read(path)?;
+        let file = RulesFile::read(path)?;
         let store = Store::open(&file.settings.store)?;
         let rules = Rules::open(path, file, &store, now())?;
         Ok(Self {

@@ -3,7 +3,7 @@
 use base::Error;
 use clap::Subcommand;
 use serde_json::json;
-use service::{ACCOUNT_RULE, Act, COMMAND_LINE, Grant, ServiceFile, ServiceSettings, Store, Token};
+use service::{ACCOUNT_RULE, Act, COMMAND_LINE, Grant, HouseSettings, RulesFile, SecretToken, Store};
 use std::path::{Path, PathBuf};
 use terminal::output;
 
@@ -112,14 +112,14 @@ pub fn run(action: &AccountAction, as_json: bool) -> Result<(), Error> {
     }
 }
 
-fn open(file: &Path) -> Result<(ServiceSettings, Store), Error> {
-    let settings = ServiceFile::read(file)?.settings;
+fn open(file: &Path) -> Result<(HouseSettings, Store), Error> {
+    let settings = RulesFile::read(file)?.settings;
     let store = Store::open(&settings.store)?;
     Ok((settings, store))
 }
 
 /// Refuses a role for data that are not there: a misspelt name would give nothing.
-fn known(settings: &ServiceSettings, role: &Grant) -> Result<(), Error> {
+fn known(settings: &HouseSettings, role: &Grant) -> Result<(), Error> {
     match &role.data {
         Some(data) if !settings.data.contains_key(data) => {
             Err(Error::input(format!("there is no [data.{data}] for the role {}", role.words())))
@@ -128,7 +128,7 @@ fn known(settings: &ServiceSettings, role: &Grant) -> Result<(), Error> {
     }
 }
 
-fn print_link(settings: &ServiceSettings, name: &str, link: &Token, as_json: bool) -> Result<(), Error> {
+fn print_link(settings: &HouseSettings, name: &str, link: &SecretToken, as_json: bool) -> Result<(), Error> {
     let url = format!("{}/enter/{}", settings.web.url(), link.text());
     if as_json {
         return output::print_json(&json!({ "account": name, "link": url }));

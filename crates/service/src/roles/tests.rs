@@ -45,11 +45,11 @@ const SUBJECTS: [(&str, Subject<'static>); 4] = [
     ("account other", Subject::Account("other")),
 ];
 
-fn who(grants: &[Grant], separate: bool) -> Actor {
-    Actor { name: "me".into(), grants: grants.to_vec(), separate }
+fn who(grants: &[Grant], separate: bool) -> Asker {
+    Asker { name: "me".into(), grants: grants.to_vec(), separate }
 }
 
-fn grant(role: Role, data: Option<&str>) -> Grant {
+fn grant(role: HouseRole, data: Option<&str>) -> Grant {
     Grant { role, data: data.map(str::to_owned) }
 }
 
@@ -59,7 +59,7 @@ fn roles_are_a_table() {
     for (action_name, action) in ACTIONS {
         for (subject_name, subject) in SUBJECTS {
             let mut line = format!("{action_name:12} {subject_name:13}");
-            for role in Role::ALL {
+            for role in HouseRole::ALL {
                 let one = |data| may(&who(&[grant(role, data)], true), action, subject);
                 let marks = [None, Some("a"), Some("b")].map(|data| if one(data) { '+' } else { '-' });
                 line += &format!(" {} {} ", role.name(), marks.iter().collect::<String>());
@@ -76,7 +76,7 @@ fn roles_add_up_and_include_nothing() {
         for (_, subject) in SUBJECTS {
             let own = Action::SeeOwn == action;
             assert!(own || !may(&who(&[], true), action, subject), "nobody may {action:?} {subject:?}");
-            let both = [grant(Role::Analyst, None), grant(Role::Operator, None)];
+            let both = [grant(HouseRole::Analyst, None), grant(HouseRole::Operator, None)];
             let each = both.iter().any(|one| may(&who(std::slice::from_ref(one), true), action, subject));
             assert_eq!(may(&who(&both, true), action, subject), each);
         }
@@ -85,6 +85,6 @@ fn roles_add_up_and_include_nothing() {
 
 #[test]
 fn one_person_may_change_own_roles_where_duties_are_not_separate() {
-    let operator = [grant(Role::Operator, None)];
+    let operator = [grant(HouseRole::Operator, None)];
     assert!(may(&who(&operator, false), Action::ManageAccounts, Subject::Account("me")));
 }

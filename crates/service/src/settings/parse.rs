@@ -1,7 +1,7 @@
 //! From the text to what it says, or to the first thing that is wrong with it.
 
 use super::{
-    DataSet, FORMAT, LinkSettings, QuietHours, ServicePeer, ServicePolicy, ServiceSettings, WebSettings,
+    DataSet, FORMAT, HouseSettings, LinkSettings, QuietHours, ServicePeer, ServicePolicy, WebSettings,
 };
 use crate::names::{ACCOUNT_RULE, is_account_name};
 use base::Error;
@@ -54,7 +54,7 @@ const POLICY: &[&str] = &[
 const KINDS: [(&str, &str); 3] = [("lift", "lift"), ("program", "program"), ("match", "match")];
 
 /// Reads a text; relative paths in it are relative to `home`.
-pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<ServiceSettings, Error> {
+pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<HouseSettings, Error> {
     let source = TomlSource { file, text };
     let tree = source.table()?;
     let root = TomlSection::root(source, &tree, ROOT)?;
@@ -65,7 +65,7 @@ pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<ServiceSettin
     };
     let peers = named(&root, "peers", peer)?;
     let data = named(&root, "data", |item| data_set(item, &peers))?;
-    let settings = ServiceSettings {
+    let settings = HouseSettings {
         name: root.need("name", "name = \"hospitals\"")?.name()?.to_owned(),
         identity: path("identity", "identity = \"hospitals.key\"")?,
         store: path("store", "store = \"service.db\"")?,
@@ -85,7 +85,7 @@ pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<ServiceSettin
 }
 
 /// Refuses two peers with one key, and two data sets with one budget.
-fn alone(root: &TomlSection<'_, '_>, settings: &ServiceSettings) -> Result<(), Error> {
+fn alone(root: &TomlSection<'_, '_>, settings: &HouseSettings) -> Result<(), Error> {
     let mut keys = BTreeMap::new();
     for (name, peer) in &settings.peers {
         if let Some(other) = keys.insert(peer.key, name) {

@@ -1,4 +1,4 @@
-use super::{ServiceFile, words};
+use super::{RulesFile, words};
 use std::path::Path;
 
 const LEAST: &str = "format = \"tacit-service/1\"\nname = \"hospitals\"\nidentity = \"h.key\"\nstore = \
@@ -33,8 +33,8 @@ fn whole() -> String {
     format!("{LEAST}{tables}")
 }
 
-fn parse(text: &str) -> Result<super::ServiceSettings, String> {
-    ServiceFile::parse(Path::new("house/service.toml"), text).map_err(|error| error.to_string())
+fn parse(text: &str) -> Result<super::HouseSettings, String> {
+    RulesFile::parse(Path::new("house/service.toml"), text).map_err(|error| error.to_string())
 }
 
 fn said(text: &str) -> String {

@@ -1,13 +1,13 @@
 //! What a file allows, in words, for the command line and for the page.
 
-use super::{DataSet, ServicePeer, ServicePolicy, ServiceSettings, WebSettings};
+use super::{DataSet, HouseSettings, ServicePeer, ServicePolicy, WebSettings};
 use page::numbers::{binary, count, counted};
 use release::rational::shown;
 use std::ops::RangeInclusive;
 
 /// Headings with sentences beneath.
 #[must_use]
-pub fn words(settings: &ServiceSettings) -> Vec<(String, Vec<String>)> {
+pub fn words(settings: &HouseSettings) -> Vec<(String, Vec<String>)> {
     let mut all = vec![("The page".to_owned(), web(&settings.web))];
     all.push((
         "Other organisations".to_owned(),

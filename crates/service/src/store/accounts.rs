@@ -1,8 +1,8 @@
 //! Accounts, their roles, and links to set a password with.
 
 use super::{Act, Store};
-use crate::roles::{Grant, Role};
-use crate::secrets::{Token, TokenUse};
+use crate::roles::{Grant, HouseRole};
+use crate::secrets::{SecretToken, TokenUse};
 use base::Error;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::Serialize;
@@ -56,8 +56,8 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn add_account(&self, act: &Act<'_>, grants: &[Grant]) -> Result<Option<Token>, Error> {
-        let token = Token::generate()?;
+    pub fn add_account(&self, act: &Act<'_>, grants: &[Grant]) -> Result<Option<SecretToken>, Error> {
+        let token = SecretToken::generate()?;
         if self.account(act.to, act.at)?.is_some() {
             return Ok(None);
         }
@@ -75,8 +75,8 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such account that is not ended, or the store cannot be written.
-    pub fn new_link(&self, act: &Act<'_>) -> Result<Token, Error> {
-        let (token, id) = (Token::generate()?, self.living(act.to)?);
+    pub fn new_link(&self, act: &Act<'_>) -> Result<SecretToken, Error> {
+        let (token, id) = (SecretToken::generate()?, self.living(act.to)?);
         self.act(act, |transaction| {
             end_sessions(transaction, id)?;
             transaction.execute("DELETE FROM links WHERE account = ?1", [id])?;
@@ -90,7 +90,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn link_is_for(&self, link: &Token, now: u64) -> Result<Option<String>, Error> {
+    pub fn link_is_for(&self, link: &SecretToken, now: u64) -> Result<Option<String>, Error> {
         self.read(|connection| {
             let sql = "SELECT name FROM links JOIN accounts ON account = id WHERE hash = ?1 AND until > ?2";
             let hash = link.hash(TokenUse::Link);
@@ -103,7 +103,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such account that is not ended, or the store cannot be written.
-    pub fn set_password(&self, act: &Act<'_>, hash: &str, link: Option<&Token>) -> Result<bool, Error> {
+    pub fn set_password(&self, act: &Act<'_>, hash: &str, link: Option<&SecretToken>) -> Result<bool, Error> {
         let id = self.living(act.to)?;
         let held = self.act(act, |transaction| {
             if let Some(link) = link {
@@ -219,7 +219,12 @@ fn give(transaction: &Transaction<'_>, id: i64, grant: &Grant) -> Result<(), rus
     transaction.execute(sql, params![id, grant.role.name(), data]).map(drop)
 }
 
-fn keep_link(transaction: &Transaction<'_>, id: i64, link: &Token, now: u64) -> Result<(), rusqlite::Error> {
+fn keep_link(
+    transaction: &Transaction<'_>,
+    id: i64,
+    link: &SecretToken,
+    now: u64,
+) -> Result<(), rusqlite::Error> {
     transaction.execute("DELETE FROM links WHERE until <= ?1", [now.cast_signed()])?;
     let until = (now + LINK_SECONDS).cast_signed();
     let sql = "INSERT INTO links (hash, account, until) VALUES (?1, ?2, ?3)";
@@ -270,7 +275,7 @@ pub(super) fn grants_of(connection: &Connection, id: i64) -> Result<Vec<Grant>, 
     for row in rows {
         let (role, data) = row?;
         // A role that this version does not know gives nothing.
-        let role = Role::named(&role);
+        let role = HouseRole::named(&role);
         grants.extend(role.map(|role| Grant { role, data: Some(data).filter(|data| !data.is_empty()) }));
     }
     Ok(grants)

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 /// A text that somebody accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedRules {
     /// When.
     pub at: u64,
     /// Who.
@@ -33,12 +33,12 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn accepted(&self) -> Result<Option<Accepted>, Error> {
+    pub fn accepted(&self) -> Result<Option<AcceptedRules>, Error> {
         let sql = "SELECT at, by, text, hash FROM accepted ORDER BY number DESC LIMIT 1";
         self.read(|connection| {
             let row = |row: &rusqlite::Row<'_>| {
                 let at = row.get::<_, i64>(0)?.unsigned_abs();
-                Ok(Accepted { at, by: row.get(1)?, text: row.get(2)?, hash: row.get(3)? })
+                Ok(AcceptedRules { at, by: row.get(1)?, text: row.get(2)?, hash: row.get(3)? })
             };
             connection.query_row(sql, [], row).optional()
         })

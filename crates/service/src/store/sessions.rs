@@ -3,7 +3,7 @@
 use super::accounts::grants_of;
 use super::{Act, Store};
 use crate::roles::Grant;
-use crate::secrets::{Token, TokenUse};
+use crate::secrets::{SecretToken, TokenUse};
 use base::Error;
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -46,10 +46,10 @@ impl Store {
     pub fn begin_session(
         &self,
         act: &Act<'_>,
-        before: Option<&Token>,
+        before: Option<&SecretToken>,
         goes_on: bool,
-    ) -> Result<Token, Error> {
-        let token = Token::generate()?;
+    ) -> Result<SecretToken, Error> {
+        let token = SecretToken::generate()?;
         self.act(act, |transaction| {
             let sql = "SELECT id FROM accounts WHERE name = ?1 AND ended IS NULL AND password IS NOT NULL";
             let account: i64 = transaction.query_row(sql, [act.to], |row| row.get(0))?;
@@ -71,7 +71,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn session(&self, token: &Token, now: u64) -> Result<Option<OpenSession>, Error> {
+    pub fn session(&self, token: &SecretToken, now: u64) -> Result<Option<OpenSession>, Error> {
         let hash = token.hash(TokenUse::Session);
         let found = self.read(|connection| {
             let sql = "SELECT s.id, s.account, name, begun, seen, proven FROM sessions s \

@@ -1,7 +1,7 @@
 use super::sessions::SESSIONS;
 use super::*;
-use crate::roles::{Grant, Role};
-use crate::secrets::Token;
+use crate::roles::{Grant, HouseRole};
+use crate::secrets::SecretToken;
 use std::os::unix::fs::PermissionsExt;
 
 const NOW: u64 = 1_800_000_000;
@@ -14,13 +14,13 @@ fn act<'a>(what: &'a str, to: &'a str, at: u64) -> Act<'a> {
 fn with_account(name: &str) -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(&folder.path().join("service.db")).expect("opens");
-    let grant = Grant { role: Role::Steward, data: Some("a".into()) };
+    let grant = Grant { role: HouseRole::Steward, data: Some("a".into()) };
     let link = store.add_account(&act("account added", name, NOW), &[grant]).expect("added").expect("new");
     assert!(store.set_password(&act("password", name, NOW), "hash", Some(&link)).expect("set"));
     (folder, store)
 }
 
-fn begin(store: &Store, name: &str, at: u64) -> Token {
+fn begin(store: &Store, name: &str, at: u64) -> SecretToken {
     store.begin_session(&act("signed in", name, at), None, false).expect("begins")
 }
 
@@ -37,7 +37,7 @@ fn the_file_is_private_and_keeps_what_it_was_told() {
     assert_eq!(std::fs::metadata(&path).expect("is there").permissions().mode() & 0o777, 0o600);
     let session = store.session(&token, NOW).expect("reads").expect("holds");
     assert_eq!(session.account, "ann");
-    assert_eq!(session.grants, [Grant { role: Role::Steward, data: Some("a".into()) }]);
+    assert_eq!(session.grants, [Grant { role: HouseRole::Steward, data: Some("a".into()) }]);
 }
 
 #[test]
@@ -57,7 +57,8 @@ fn a_session_ends_when_idle_and_in_the_end() {
 fn a_password_counts_as_given_for_five_minutes_and_a_cookie_once() {
     let (_folder, store) = with_account("ann");
     let token = begin(&store, "ann", NOW);
-    let proven = |token: &Token, at| store.session(token, at).expect("reads").map(|session| session.proven);
+    let proven =
+        |token: &SecretToken, at| store.session(token, at).expect("reads").map(|session| session.proven);
     assert_eq!((proven(&token, NOW + 299), proven(&token, NOW + 300)), (Some(true), Some(false)));
     let again = act("again", "ann", NOW + 600);
     let next = store.begin_session(&again, Some(&token), true).expect("begins");
@@ -79,7 +80,7 @@ fn an_account_has_ten_sessions_at_most() {
 
 #[test]
 fn roles_passwords_links_and_the_end_close_sessions() {
-    let grant = Grant { role: Role::Viewer, data: None };
+    let grant = Grant { role: HouseRole::Viewer, data: None };
     let changes: [&dyn Fn(&Store); 5] = [
         &|store| store.give_role(&act("given", "ann", NOW), &grant).expect("given"),
         &|store| store.take_role(&act("taken", "ann", NOW), &grant).expect("taken"),

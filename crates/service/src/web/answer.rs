@@ -1,6 +1,6 @@
 //! What goes back.
 
-use crate::secrets::Token;
+use crate::secrets::SecretToken;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use page::markup::Markup;
@@ -41,7 +41,7 @@ impl Answer {
 
     /// With the cookie of a session.
     #[must_use]
-    pub fn with_session(mut self, token: &Token) -> Self {
+    pub fn with_session(mut self, token: &SecretToken) -> Self {
         self.cookie = Some(format!("{COOKIE}={}; Path=/; Secure; HttpOnly; SameSite=Strict", token.text()));
         self
     }

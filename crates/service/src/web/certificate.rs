@@ -1,6 +1,6 @@
 //! The page's certificate: the organisation's, or one of its own that is made once and kept.
 
-use crate::settings::ServiceSettings;
+use crate::settings::HouseSettings;
 use base::Error;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// TLS 1.3 alone, and the fingerprint of a certificate of its own.
-pub fn tls(settings: &ServiceSettings) -> Result<(Arc<ServerConfig>, Option<String>), Error> {
+pub fn tls(settings: &HouseSettings) -> Result<(Arc<ServerConfig>, Option<String>), Error> {
     let (chain, key, own) = match &settings.web.tls {
         Some((chain, key)) => (read(chain)?, read(key)?, false),
         None => {
@@ -47,12 +47,12 @@ fn read(path: &Path) -> Result<Zeroizing<String>, Error> {
 }
 
 /// Beside the store.
-fn own_file(settings: &ServiceSettings) -> PathBuf {
+fn own_file(settings: &HouseSettings) -> PathBuf {
     settings.store.with_extension("web.pem")
 }
 
 /// The certificate of its own, made where there is none: key and certificate in one file.
-fn own(settings: &ServiceSettings) -> Result<Zeroizing<String>, Error> {
+fn own(settings: &HouseSettings) -> Result<Zeroizing<String>, Error> {
     let path = own_file(settings);
     if path.exists() {
         return read(&path);

@@ -5,8 +5,8 @@ use super::answer::{Answer, COOKIE};
 use super::visit::{SignedIn, Stop, Visit};
 use super::{House, now, shell};
 use crate::passwords::{DeskBusy, PasswordVerdict};
-use crate::roles::Actor;
-use crate::secrets::Token;
+use crate::roles::Asker;
+use crate::secrets::SecretToken;
 use crate::store::Act;
 use axum::Form;
 use axum::body::Body;
@@ -117,11 +117,11 @@ async fn enter(house: Arc<House>, call: Call, request: Request) -> Response<Body
 }
 
 /// The token of the session's cookie. Where a browser sends two, something is wrong, and none is taken.
-pub fn cookie(headers: &HeaderMap) -> Option<Token> {
+pub fn cookie(headers: &HeaderMap) -> Option<SecretToken> {
     let all = headers.get_all(header::COOKIE);
     let pairs = all.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
     let mut ours = pairs.filter_map(|pair| pair.trim().split_once('=')).filter(|(name, _)| *name == COOKIE);
-    let first = ours.next().and_then(|(_, value)| Token::parse(value));
+    let first = ours.next().and_then(|(_, value)| SecretToken::parse(value));
     if ours.next().is_none() { first } else { None }
 }
 
@@ -130,7 +130,7 @@ fn signed_in(visit: &mut Visit<'_>, headers: &HeaderMap) -> Result<(), Stop> {
     let Some(token) = cookie(headers) else { return Ok(()) };
     let Some(session) = visit.house.store.session(&token, visit.now)? else { return Ok(()) };
     let separate = visit.settings().policy.separate_duties;
-    let actor = Actor { name: session.account.clone(), grants: session.grants.clone(), separate };
+    let actor = Asker { name: session.account.clone(), grants: session.grants.clone(), separate };
     visit.signed = Some(SignedIn { token, session, actor });
     Ok(())
 }
@@ -173,7 +173,7 @@ pub fn subject(parts: &HashMap<String, String>) -> String {
 }
 
 /// Takes the password of the form for that of the person; the session goes on under the new cookie.
-pub fn prove(visit: &Visit<'_>) -> Result<Token, Stop> {
+pub fn prove(visit: &Visit<'_>) -> Result<SecretToken, Stop> {
     let SignedIn { token, session, .. } = visit.signed()?;
     let (store, account) = (&visit.house.store, &session.account);
     let kept = store.password_of(account)?;

@@ -1,10 +1,10 @@
 //! One request, by whom, and what stands in the way of an answer.
 
 use super::House;
-use crate::roles::{Action, Actor, Subject, may};
+use crate::roles::{Action, Asker, Subject, may};
 use crate::rules::RulesNow;
-use crate::secrets::Token;
-use crate::settings::ServiceSettings;
+use crate::secrets::SecretToken;
+use crate::settings::HouseSettings;
 use crate::store::{Act, OpenSession};
 use base::Error;
 use std::collections::HashMap;
@@ -35,11 +35,11 @@ pub struct Visit<'a> {
 /// Who is signed in.
 pub struct SignedIn {
     /// The cookie.
-    pub token: Token,
+    pub token: SecretToken,
     /// The session.
     pub session: OpenSession,
     /// Who, with what may be done.
-    pub actor: Actor,
+    pub actor: Asker,
 }
 
 /// Why there is no ordinary answer.
@@ -71,7 +71,7 @@ impl From<Error> for Stop {
 
 impl Visit<'_> {
     /// What `service.toml` says.
-    pub fn settings(&self) -> &ServiceSettings {
+    pub fn settings(&self) -> &HouseSettings {
         &self.rules.settings
     }
 

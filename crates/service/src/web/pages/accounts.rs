@@ -1,8 +1,8 @@
 //! Accounts, for operators: adding them, giving and taking roles, links to sign in with.
 
 use crate::names::{ACCOUNT_RULE, is_account_name};
-use crate::roles::{Action, Grant, Role, Subject};
-use crate::secrets::Token;
+use crate::roles::{Action, Grant, HouseRole, Subject};
+use crate::secrets::SecretToken;
 use crate::store::{Account, AccountState};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, prove_form, section, table, time, with_status};
@@ -48,7 +48,7 @@ fn roles(account: &Account) -> String {
 
 fn role_choice() -> Markup {
     let roles =
-        Role::ALL.map(|role| (role.name().to_owned(), format!("{}: {}", role.name(), role.meaning())));
+        HouseRole::ALL.map(|role| (role.name().to_owned(), format!("{}: {}", role.name(), role.meaning())));
     choice("role", "Role", &roles)
 }
 
@@ -84,7 +84,7 @@ pub fn add(visit: &Visit<'_>) -> Result<Answer, Stop> {
 }
 
 /// The page that shows a link, once.
-fn with_link(visit: &Visit<'_>, name: &str, link: &Token) -> Answer {
+fn with_link(visit: &Visit<'_>, name: &str, link: &SecretToken) -> Answer {
     let url = format!("{}/enter/{}", visit.settings().web.url(), link.text());
     let back = format!("/accounts/{name}");
     let said = format!(

@@ -2,7 +2,7 @@
 
 use crate::names::is_account_name;
 use crate::passwords::{DeskBusy, PasswordVerdict, refused};
-use crate::secrets::Token;
+use crate::secrets::SecretToken;
 use crate::store::{Act, Allowed};
 use crate::web::answer::Answer;
 use crate::web::shell::{is_ours, page, with_status};
@@ -74,8 +74,8 @@ pub fn out(visit: &Visit<'_>) -> Result<Answer, Stop> {
 }
 
 /// The account of the link in the path.
-fn of_link(visit: &Visit<'_>) -> Result<(Token, String), Stop> {
-    let token = Token::parse(visit.part("link")).ok_or(Stop::Missing)?;
+fn of_link(visit: &Visit<'_>) -> Result<(SecretToken, String), Stop> {
+    let token = SecretToken::parse(visit.part("link")).ok_or(Stop::Missing)?;
     let account = visit.house.store.link_is_for(&token, visit.now)?.ok_or(Stop::Missing)?;
     Ok((token, account))
 }
