@@ -137,7 +137,11 @@ fn every_page_at_two_widths_in_light_and_dark() {
         let Some(browser) = browser(width) else { return };
         let house = House::begin("[policy]\nkinds = [\"lift\"]\nmax_rho = 0.3");
         walk(&browser, &house, &|name| look(&browser, name, width));
-        let bad: Vec<String> = browser.complaints().into_iter().filter(|said| !said.contains("40")).collect();
+        let bad: Vec<String> = browser
+            .complaints()
+            .into_iter()
+            .filter(|said| !said.contains("responded with a status of 4"))
+            .collect();
         assert!(bad.is_empty(), "{bad:?}");
     }
 }
