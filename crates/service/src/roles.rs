@@ -10,13 +10,13 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HouseRole {
-    /// Reads reports that somebody grants.
+    /// Sees nothing that was not given.
     Viewer,
-    /// Proposes studies.
+    /// Knows what studies could ask.
     Analyst,
-    /// Answers for data: consents and refuses.
+    /// Answers for data.
     Steward,
-    /// Runs the machine: accounts, rules, links; sees no result and never consents.
+    /// Runs the machine, and does not see what is in the data.
     Operator,
 }
 
@@ -45,10 +45,10 @@ impl HouseRole {
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Viewer => "reads reports that somebody grants",
-            Self::Analyst => "proposes studies, sees columns of our data",
-            Self::Steward => "answers for data: checks them, sees their budget, decides on studies",
-            Self::Operator => "runs the machine: accounts and rules; sees no result and decides on no study",
+            Self::Viewer => "sees their own account alone",
+            Self::Analyst => "sees which columns our data have",
+            Self::Steward => "answers for data: checks them, sees their columns and budgets",
+            Self::Operator => "runs the machine: accounts, rules, checks of data; sees no columns",
         }
     }
 }
