@@ -18,7 +18,7 @@
 use base::PartyId;
 
 /// Version of everything net puts on the wire. Two sides with different versions part at once.
-pub const FORMAT_VERSION: u16 = 8;
+pub const FORMAT_VERSION: u16 = 9;
 
 /// Bytes of a hello.
 pub(crate) const HELLO_BYTES: usize = 96;
