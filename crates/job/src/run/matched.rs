@@ -278,6 +278,10 @@ impl OwnerRun<'_> {
         let identifiers = &OwnKeys::new(&rows, &order.rows)?;
         let unit = MatchUnit { identifiers, payload: payload.as_deref(), options };
         let over_lanes = self.matches_over_lanes();
+        if self.under_way.is_none() {
+            // What either held of another match is void.
+            self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match)?;
+        }
         let done = match over_lanes {
             true => self.match_over_lanes(stage, &unit, agreement)?,
             false => stage.run(&unit, &mut self.session)?,

@@ -187,7 +187,7 @@ impl<'j, 'a> UnitsCrew<'j, 'a> {
     }
 
     /// Has promises pinned.
-    pub fn asker(&self) -> PinAsker {
+    pub(super) fn asker(&self) -> PinAsker {
         PinAsker::new(self.inputs.0.clone())
     }
 

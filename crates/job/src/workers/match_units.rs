@@ -3,9 +3,9 @@
 //!
 //! Columns lie in the party's state under a key that is drawn for one match, so that a worker has no key to
 //! anything else there. What a peer promises is pinned in the run's log, by the coordinator's own thread: so
-//! it binds the peer in later meetings, too. A worker that is a process asks its coordinator whether the peer asks the same as
-//! before, over the socket that rows come over: a request is one byte, 1, and the 32 bytes of a promise, and
-//! its answer one byte, whether it is; a byte 0 asks nothing more.
+//! it binds the peer in later meetings, too. A worker that is a process asks its coordinator whether the peer
+//! asks the same as before, over the socket that rows come over: a request is one byte, 1, and the 32 bytes of
+//! a promise, and its answer one byte, whether it is; a byte 0 asks nothing more.
 
 use super::coordinate::CoordinatorInput;
 use super::{UnitWork, UnitsCrew, UnitsDone, UnitsStage};
@@ -97,7 +97,7 @@ struct MatchSecrets {
 
 /// Has promises of the peer's pinned by the coordinator, who alone writes.
 #[derive(Clone)]
-pub(crate) struct PinAsker(SyncSender<CoordinatorInput>);
+pub(super) struct PinAsker(SyncSender<CoordinatorInput>);
 
 impl PinAsker {
     pub fn new(coordinator: SyncSender<CoordinatorInput>) -> Self {
