@@ -131,14 +131,20 @@ fn results(state: &Path) -> HashSet<String> {
     all.map(|path| name(&path)).filter(|name| !name.contains('#')).collect()
 }
 
-/// Waits until a state has results of some units of a stage.
-fn await_results(state: &Path, stage: u8, units: usize) {
+/// Waits until a state has a result of a stage of the match; false where the match is over before.
+fn comes_to(state: &Path, stage: u8) -> bool {
     let until = Instant::now() + Duration::from_secs(120);
-    let of_stage = |name: &&String| name.starts_with(&format!("{stage}-"));
-    while results(state).iter().filter(of_stage).count() < units {
-        assert!(Instant::now() < until, "stage {stage} of a match does not come to {units} units");
+    let mut begun = false;
+    while !results(state).iter().any(|name| name.starts_with(&format!("{stage}-"))) {
+        let there = match_in(state).is_some();
+        if begun && !there {
+            return false;
+        }
+        begun |= there;
+        assert!(Instant::now() < until, "a match does not come to stage {stage}");
         std::thread::sleep(Duration::from_millis(1));
     }
+    true
 }
 
 /// Stages of a match, as results are named: `v`, `e`, `d3`.
@@ -180,28 +186,34 @@ fn who_dies_in_a_match_is_replaced() {
 fn a_match_goes_on_after_its_coordinators_are_killed() {
     let world = World::new();
     let mut running = [0, 1].map(|party| world.start(party, "2"));
-    let mut both_had = 0;
+    // At the last kill: units of the stages before, and results that lay at both.
+    let (mut sealed, mut both_had) = (0, 0);
     for (stage, victims) in STAGES.into_iter().zip([&[0][..], &[0, 1], &[1]]) {
-        await_results(&world.state(victims[0]), stage, 1);
-        victims.iter().for_each(|party| running[*party].kill());
-        let workers = running[victims[0]].id();
-        both_had = both_had.max(world.both_have());
-        if victims.len() == 2 {
-            assert!([0, 1].iter().all(|party| world.held(*party) > Some(3)), "all of v is held");
+        if !comes_to(&world.state(victims[0]), stage) {
+            continue;
         }
+        victims.iter().for_each(|party| running[*party].kill());
+        (sealed, both_had) = (4 * u64::from(stage - STAGES[0]), world.both_have());
+        if victims.len() == 2 {
+            let held = [0, 1].map(|party| world.held(party));
+            assert!(held.iter().all(|held| held.is_none_or(|held| held >= sealed)), "{held:?}");
+        }
+        let before = running[victims[0]].id();
         victims.iter().for_each(|party| running[*party] = world.again(*party, "3"));
-        assert!(workers_of(workers).is_empty(), "workers end with their coordinator");
+        assert!(workers_of(before).is_empty(), "workers end with their coordinator");
     }
     for side in running {
         let report = world.check(side, "coordinators are killed in a match");
         let workers = &report["workers"];
-        assert_eq!(workers["match_units"], 12, "{workers:#}");
-        // Of what was put there last at either side its record may be missing.
-        let before = workers["match_done_before"].as_u64().unwrap();
-        assert!(before >= 8 && before + 2 >= both_had, "{both_had}: {workers:#}");
         let failed = workers["failed"].as_array().unwrap();
-        let of_match = |failed: &&Value| failed["stage"] != "compute";
-        assert!(failed.iter().filter(of_match).all(|failed| failed["unit"].as_u64() < Some(4)));
+        assert!(failed.iter().all(|failed| failed["unit"].as_u64() < Some(4)), "{workers:#}");
+        // One that was sooner done than killed is taken up whole.
+        if report["disclosed"]["resumed"] == false {
+            assert_eq!(workers["match_units"], 12, "{workers:#}");
+            // Of what was put there last at either side its record may be missing.
+            let before = workers["match_done_before"].as_u64().unwrap();
+            assert!(before >= sealed && before + 2 >= both_had, "{sealed}, {both_had}: {workers:#}");
+        }
     }
     assert!((0..2).all(|party| list(&world.state(party).join("tacit-runs")).next().is_none()));
 }
@@ -220,9 +232,10 @@ fn a_match_that_goes_on_is_charged_once() {
         let start = || [0, 1].map(|party| Running::start(pair.run(LIFT[party], &["--workers", "2"])));
         let mut running = start();
         for stage in kills {
-            await_results(&pair.path("state-publisher"), *stage, 1);
-            running.iter_mut().for_each(Running::kill);
-            running = start();
+            if comes_to(&pair.path("state-publisher"), *stage) {
+                running.iter_mut().for_each(Running::kill);
+                running = start();
+            }
         }
         running.map(|side| {
             let report = side.end().fine().json();
