@@ -31,8 +31,8 @@ const RECORDS: u64 = 9;
 const JOINED_ROWS: u32 = 3_000;
 const JOINED_SHARED: u32 = 1_000;
 const JOINED_RECORDS: u64 = 7;
-/// The same of a match over lanes: most records are of its 12 units, for each a floor, what it is, and promises
-/// of the peer.
+/// The same of a match over lanes: most records are of its 12 units, of each a floor, promises of the peer, a
+/// result.
 const LANE_ROWS: u32 = 50_000;
 const LANE_RECORDS: u64 = 40;
 /// Protocols that give shares of programs' columns.

@@ -166,8 +166,8 @@ impl UnderWay {
         Ok(all)
     }
 
-    /// Looks whether the store has what it goes on from. A result that was lost is no more held; where no unit
-    /// of its stage is opened any more, nobody goes on with this match.
+    /// Looks whether the store has what it goes on from. A result that was lost is held no more; where no
+    /// unit of its stage is opened any more, nobody goes on with this match.
     pub fn look(&mut self, state: &RunState) -> Result<bool, Error> {
         if self.secrets(state)?.is_none() {
             return Ok(false);

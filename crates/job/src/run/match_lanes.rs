@@ -54,8 +54,8 @@ impl OwnerRun<'_> {
         });
         drop(job);
         if done.as_ref().is_err_and(pid::is_deviation) {
-            // A peer that deviated would try again under the keys of this match. That it deviated matters more
-            // than an object that could not be removed.
+            // A peer that deviated would try again under the keys of this match. That it deviated matters
+            // more than an object that could not be removed.
             drop(self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match));
         }
         let (done, said) = done?;

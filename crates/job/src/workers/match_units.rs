@@ -4,8 +4,8 @@
 //! Columns lie in the party's state under a key that is drawn for one match, so that a worker has no key to
 //! anything else there. What a peer promises is pinned in the run's log, by the coordinator's own thread: so
 //! it binds the peer in later meetings, too. A worker that is a process asks its coordinator whether the peer
-//! asks the same as before, over the socket that rows come over: a request is one byte, 1, and the 32 bytes of
-//! a promise, and its answer one byte, whether it is; a byte 0 asks nothing more.
+//! asks the same as before, over the socket that rows come over: a request is one byte, 1, and the 32 bytes
+//! of a promise, and its answer one byte, whether it is; a byte 0 asks nothing more.
 
 use super::coordinate::CoordinatorInput;
 use super::{UnitWork, UnitsCrew, UnitsDone, UnitsStage};

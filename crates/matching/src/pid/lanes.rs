@@ -3,10 +3,9 @@
 //!
 //! Over a lane go `v`, then `e` with `d1` and `d2` of the same partition, then `d3`; between them both
 //! coordinators pass the barriers. What a unit reads and makes lies in this party's state, sealed under a key
-//! of the match. An attempt that failed is made again under the same keys, in this meeting of the parties or a
-//! later one, so that a peer must ask the same again: it promises its messages before the first of them, and
-//! its promise is pinned before it is answered.
-//! No pulses go over a lane: coordinators hear their workers' beats.
+//! of the match. An attempt that failed is made again under the same keys, in this meeting of the parties or
+//! a later one, so that a peer must ask the same again: it promises its messages before the first of them,
+//! and its promise is pinned before it is answered. No pulses go over a lane: coordinators hear their workers' beats.
 
 mod crew;
 mod store;
@@ -103,8 +102,8 @@ pub struct LaneWork<'a> {
     pub threads: usize,
     /// Memory for what it makes before it is written.
     pub room: &'a SpillRoom,
-    /// Tells its coordinator what the peer asks or answers in this unit, one thing after the other, each before
-    /// anything that depends on it leaves; whether it is what the peer did in every attempt before.
+    /// Tells its coordinator what the peer asks or answers in this unit, one thing after the other, each
+    /// before anything that depends on it leaves; whether it is what the peer did in every attempt before.
     pub pin: &'a mut dyn FnMut([u8; 32]) -> Result<bool, Error>,
 }
 

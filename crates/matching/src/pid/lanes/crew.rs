@@ -315,8 +315,8 @@ impl Party<'_> {
         Ok(ColumnRuns::all(others.chain([&at_once])))
     }
 
-    /// The second barrier at C: the sizes of `s'_c`, of which all is raised. In a later meeting they are those
-    /// that were noted down.
+    /// The second barrier at C: the sizes of `s'_c`, of which all is raised. In a later meeting they are
+    /// those that were noted down.
     fn pass_second_barrier(
         &self,
         (raised, only_c): (&ColumnRuns, u64),
