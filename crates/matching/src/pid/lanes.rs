@@ -5,7 +5,9 @@
 //! coordinators pass the barriers. What a unit reads and makes lies in this party's state, sealed under a key
 //! of the match. An attempt that failed is made again under the same keys, in this meeting of the parties or
 //! a later one, so that a peer must ask the same again: it promises its messages before the first of them,
-//! and its promise is pinned before it is answered. No pulses go over a lane: coordinators hear their workers' beats.
+//! and its promise is pinned before it is answered.
+//!
+//! No pulses go over a lane: coordinators hear their workers' beats.
 
 mod crew;
 mod store;
