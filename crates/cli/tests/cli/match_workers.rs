@@ -1,6 +1,6 @@
 //! Worker processes of a run that is kept without `work`: units of its match go over their lanes, and the
-//! result is the same whoever does what and whatever is killed. Who comes after a coordinator goes on with the
-//! match.
+//! result is the same whoever does what and whatever is killed. Who comes after a coordinator goes on with
+//! the match.
 
 use crate::support::parties::{PartyFile, make_key};
 use crate::support::{NAMES as LIFT, Pair, Running, command, tacit};
