@@ -35,7 +35,7 @@ fn matched(log: &RunLog) -> MatchedRecord {
 
 /// Opens, finishes and writes down an attempt.
 fn finish(log: &mut RunLog, unit: u32, attempt: u32) {
-    finish_of((log, COMPUTE), unit, attempt, &vec![unit as u8; 40]);
+    finish_of((log, COMPUTE), unit, attempt, &[unit as u8; 40]);
 }
 
 /// The same at a stage.
