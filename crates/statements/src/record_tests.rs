@@ -245,6 +245,19 @@ fn a_steward_signs_what_the_consent_says() {
     let carried = ConsentRequest::read(&request.bytes()).unwrap();
     let seal = StewardSeal::parse(&carried.seal(&steward).unwrap().text()).unwrap();
     assert!(seal.is_of(&request) && seal.steward() == steward.fingerprint());
+    let words = request.words(&|key| key.short());
+    assert!(words.starts_with("tacit1:") && words.contains("rho 0.1 and delta 10⁻⁶ to tacit1:"), "{words}");
+    let file = ConsentFile::text(&request, "what a steward read", &pair.text);
+    assert_eq!(ConsentFile::parse("file", &file).unwrap().request, request);
+    for (from, to, told) in [
+        ("what a steward read", "nothing at all", "shows other words than would be signed"),
+        ("polio-1954", "polio-1955", "shows another study than would be signed"),
+        ("tacit-consent/1", "tacit-consent/9", "is no request for a consent"),
+        ("\"request\":\"", "\"request\":\"00", "has a request that cannot be read"),
+    ] {
+        let error = ConsentFile::parse("file", &file.replace(from, to)).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
     let own = request.seal(&pair.hospitals).unwrap_err().to_string();
     assert!(own.contains("this is the key of the organisation"), "{own}");
     let sealed = ConsentTerms { seal: Some(seal.clone()), ..pair.terms() };

@@ -8,7 +8,8 @@ use crate::body::{ProposalId, StatementBody};
 use crate::said::{ConsentTerms, Source};
 use base::{Error, hex, unhex};
 use net::identity::{Identity, KeyFingerprint, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
-use study::StudyHash;
+use serde_json::json;
+use study::{StudyFile, StudyHash};
 
 /// What a steward's signature is for.
 const SIGNED: &[u8; 32] = b"tacit steward consent v1\0\0\0\0\0\0\0\0";
@@ -19,6 +20,8 @@ const DATA: &str = "tacit 2026-12 data of a consent v1";
 const SEAL_BYTES: usize = PUBLIC_KEY_BYTES + SIGNATURE_BYTES;
 /// What the text of a seal begins with.
 const PREFIX: &str = "tacit-seal1:";
+/// The format of a file that is carried to a steward's key.
+const FILE_FORMAT: &str = "tacit-consent/1";
 
 /// Stands for the text that a steward read. Kept with it, it shows an auditor what was shown.
 #[must_use]
@@ -100,6 +103,54 @@ impl ConsentRequest {
             ));
         }
         Ok(StewardSeal { key: steward.public_key()?, signature: steward.sign(&self.signed())? })
+    }
+}
+
+/// A request with what its steward reads: the words that were shown, and the study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsentFile {
+    /// What is to be signed.
+    pub request: ConsentRequest,
+    /// The text whose digest is in its terms.
+    pub words: String,
+    /// The study, read of its canonical text.
+    pub study: StudyFile,
+}
+
+impl ConsentFile {
+    /// The text of the file that is carried to the steward's key.
+    #[must_use]
+    pub fn text(request: &ConsentRequest, words: &str, study: &str) -> String {
+        let digits = hex(&request.bytes());
+        json!({ "format": FILE_FORMAT, "request": digits, "words": words, "study": study }).to_string()
+    }
+
+    /// Reads the text of a file; `name` is the file's.
+    ///
+    /// # Errors
+    /// When it is none, or words or study are not those that would be signed.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
+        let wrong = |what: &str| Error::input(format!("{name} {what}; ask who sent it for another one"));
+        let file: serde_json::Value = serde_json::from_str(text).map_err(|_| wrong("is no JSON"))?;
+        let of = |key: &str| file.get(key).and_then(|value| value.as_str());
+        let (Some(FILE_FORMAT), Some(digits), Some(words), Some(study)) =
+            (of("format"), of("request"), of("words"), of("study"))
+        else {
+            return Err(wrong("is no request for a consent (tacit-consent/1)"));
+        };
+        let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+        let byte = |pair: &[u8; 2]| unhex::<1>(std::str::from_utf8(pair).ok()?).map(|[byte]| byte);
+        let bytes = pairs.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|_| rest.is_empty());
+        let request = bytes.and_then(|bytes| ConsentRequest::read(&bytes));
+        let request = request.ok_or_else(|| wrong("has a request that cannot be read"))?;
+        if digest_of_words(words) != request.terms.words {
+            return Err(wrong("shows other words than would be signed"));
+        }
+        let study = StudyFile::parse(name, study)?;
+        if study.hash() != request.study {
+            return Err(wrong("shows another study than would be signed"));
+        }
+        Ok(Self { request, words: words.to_owned(), study })
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::acts::{Act, ProposalState, RunOutcome, Standing};
 use crate::record::ProposalRecord;
 use crate::said::{ChargeBound, ClosingCode, ClosingReason, ConsentTerms, RunEnd, RunOffer, RunWindow, Said};
+use crate::steward::ConsentRequest;
 use base::clean;
+use net::identity::KeyFingerprint;
 use page::numbers::{counted, power};
 use release::rational::{Rational, parse, shown, small};
 use std::fmt::Write;
@@ -188,7 +190,10 @@ impl ProposalRecord {
                 }
                 text
             }
-            Said::Consent(terms) => self.consent_words(&who, terms, naming),
+            Said::Consent(terms) => consent_words(&who, terms, &|key| {
+                let place = self.parties().iter().position(|party| party == key);
+                place.map_or_else(|| key.to_string(), |party| naming.of(party))
+            }),
             Said::Refuse(reason) => {
                 format!("{who} refuses ({}): {}", code(reason.code), clean(&reason.text))
             }
@@ -214,39 +219,36 @@ impl ProposalRecord {
             }
         })
     }
+}
 
-    fn consent_words(&self, who: &str, terms: &ConsentTerms, naming: Naming<'_>) -> String {
-        let viewer = |bound: &ChargeBound| match &bound.viewer {
-            None => "everybody".to_owned(),
-            Some(key) => {
-                let place = self.parties().iter().position(|party| party == key);
-                place.map_or_else(|| key.to_string(), |party| naming.of(party))
-            }
-        };
-        let charges = terms.charges.iter();
-        let charges =
-            charges.map(|bound| format!("{} to {}", charge(&bound.rho, &bound.delta), viewer(bound)));
-        let mut text = format!(
-            "{who} consents until {}, once, in at most {} begun anew. Charged on its data is at most: {}.",
-            moment(terms.expires_ms),
-            counted(terms.runs.into(), "run"),
-            if terms.charges.is_empty() {
-                "nothing".to_owned()
-            } else {
-                charges.collect::<Vec<_>>().join("; ")
-            }
-        );
-        if !terms.windows.is_empty() {
-            let _ = write!(text, " Runs may begin {}.", spans(&terms.windows));
-        }
-        if terms.persons == 2 {
-            text += " Two people agreed.";
-        }
-        if let Some(seal) = &terms.seal {
-            let _ = write!(text, " A steward signed with the key {}.", seal.steward());
-        }
-        text
+impl ConsentRequest {
+    /// What a steward would sign, in words; `name` calls the parties.
+    #[must_use]
+    pub fn words(&self, name: &dyn Fn(&KeyFingerprint) -> String) -> String {
+        consent_words(&name(&self.organisation), &self.terms, name)
     }
+}
+
+fn consent_words(who: &str, terms: &ConsentTerms, name: &dyn Fn(&KeyFingerprint) -> String) -> String {
+    let viewer = |bound: &ChargeBound| bound.viewer.as_ref().map_or_else(|| "everybody".to_owned(), name);
+    let charges = terms.charges.iter();
+    let charges = charges.map(|bound| format!("{} to {}", charge(&bound.rho, &bound.delta), viewer(bound)));
+    let mut text = format!(
+        "{who} consents until {}, once, in at most {} begun anew. Charged on its data is at most: {}.",
+        moment(terms.expires_ms),
+        counted(terms.runs.into(), "run"),
+        if terms.charges.is_empty() { "nothing".to_owned() } else { charges.collect::<Vec<_>>().join("; ") }
+    );
+    if !terms.windows.is_empty() {
+        let _ = write!(text, " Runs may begin {}.", spans(&terms.windows));
+    }
+    if terms.persons == 2 {
+        text += " Two people agreed.";
+    }
+    if let Some(seal) = &terms.seal {
+        let _ = write!(text, " A steward signed with the key {}.", seal.steward());
+    }
+    text
 }
 
 fn ended_words(who: &str, end: &RunEnd) -> String {
