@@ -1,5 +1,5 @@
-//! `tacit consent`: a steward reads what an organisation would consent to, and signs it with a key that is not
-//! on the organisation's machines.
+//! `tacit consent`: a steward reads what an organisation would consent to, and signs it with a key that is
+//! not on the organisation's machines.
 
 use base::{Error, limits};
 use clap::{Args, Subcommand};

@@ -47,8 +47,8 @@ impl fmt::Display for Objection {
             Self::UsedUp => "all runs that the parties agreed to are used up: propose again",
             Self::Notes => "this party has written as many notes as a proposal holds",
             Self::Frozen => {
-                "a party has said two things under one number: nothing more is said on this proposal. Both are \
-                 kept; speak with its operator"
+                "a party has said two things under one number: nothing more is said on this proposal. Both \
+                 are kept; speak with its operator"
             }
             Self::Terms => {
                 "a consent is to the program that was proposed, charges parties of the study, and expires \

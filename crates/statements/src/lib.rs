@@ -1,8 +1,8 @@
 //! What organisations say to each other about a proposed study, and what follows from it.
 //!
 //! A **statement** is what one organisation says about one proposal: that it proposes the study, consents,
-//! refuses, is ready for a run, has its answer. It is signed by the organisation's identity key, numbered, and
-//! bound to the one before; nobody changes or deletes it, and every party keeps all of them. The **state** of
+//! refuses, is ready for a run, has its answer. It is signed by the organisation's identity key, numbered,
+//! and bound to the one before; nobody changes or deletes it, and every party keeps all of them. The **state** of
 //! a proposal is a function of the set of statements alone: it has no clock and does not depend on the order
 //! in which they came, so parties that hold the same statements show the same state.
 //!

@@ -98,8 +98,8 @@ impl ConsentRequest {
     pub fn seal(&self, steward: &Identity) -> Result<StewardSeal, Error> {
         if steward.fingerprint() == self.organisation {
             return Err(Error::input(
-                "this is the key of the organisation, which lies on the machine of its service: a steward signs \
-                 with a key of their own; make one with `tacit keygen`, and name its line `key` in service.toml",
+                "this is the key of the organisation, which lies on the machine of its service: a steward \
+                 signs with a key of their own, which `tacit keygen` makes",
             ));
         }
         Ok(StewardSeal { key: steward.public_key()?, signature: steward.sign(&self.signed())? })

@@ -101,8 +101,8 @@ impl ProposalRecord {
                 )
             }
             ProposalState::Asks => format!(
-                "Before the next run begins the operator of {awaited} has to allow a further attempt: results \
-                 that were paid for and that not all have reported are open (`tacit ledger allow`)."
+                "Before the next run begins the operator of {awaited} has to allow a further attempt: \
+                 results that were paid for and that not all have reported are open (`tacit ledger allow`)."
             ),
             ProposalState::Closed => self.closed(naming),
             ProposalState::Answered => "Answered: all parties have the result.".to_owned(),

@@ -28,15 +28,9 @@ const FOR_OTHERS: [(&str, &str); 19] = [
     ("crates/ring4/src/engine.rs", "tests choose how many rows run at once"),
     ("crates/ring4/src/seats", "programs of others (docs/osprey/ring4.md)"),
     ("crates/ring4/src/vectors", "programs of others (docs/osprey/ring4.md)"),
-    (
-        "crates/statements/src",
-        "the service, once it is there: until then its tests",
-    ),
+    ("crates/statements/src", "the service, once it is there: until then its tests"),
     ("crates/studies/src", "tests of every engine: references, and studies as text"),
-    (
-        "crates/trail/src",
-        "the service, once it is there: until then its tests",
-    ),
+    ("crates/trail/src", "the service, once it is there: until then its tests"),
     ("crates/yao/src/lib.rs", "tests choose how many rows run at once"),
     ("crates/yao/src/wires", "programs of others (docs/osprey/boolean.md)"),
 ];

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use statements::{
     ChargeBound, ConsentFile, ConsentRequest, ConsentTerms, ProposalId, ProposalRecord, ProposedStudy, Said,
-    SignedStatement, StatementBody, commit_to_data, digest_of_words,
+    SignedStatement, StatementBody, StewardSeal, commit_to_data, digest_of_words,
 };
 use study::StudyFile;
 use trail::NewEntry;

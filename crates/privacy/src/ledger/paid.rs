@@ -337,8 +337,8 @@ pub fn check_signatures(debits: &[EntryRow], signatures: &[SignatureRow]) -> Res
     Ok(signed)
 }
 
-/// Whether what each viewer was charged by its own debits, one after the other, was never more than the budget
-/// that the debit was made under. What is charged towards a viewer because anybody may read it comes on top,
+/// Whether what each viewer was charged by its own debits, one after the other, was never more than the
+/// budget that the debit was made under. What is charged towards a viewer because anybody may read it comes on top,
 /// and is in the ledger's own rule.
 ///
 /// # Errors
@@ -354,7 +354,7 @@ pub fn check_budgets(debits: &[EntryRow]) -> Result<(), String> {
             // What was taken over of a lost ledger was allowed then.
             if !debit.is_recovered() && *all > number(&debit.budget)? {
                 return Err(format!(
-                    "debit {} brings what {viewer} was charged on lineage {} to {}, of {} that it was allowed",
+                    "debit {} brings what {viewer} was charged on lineage {} to {}, of {} that it may be",
                     debit.row,
                     debit.lineage,
                     shown(all),

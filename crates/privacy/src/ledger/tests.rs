@@ -686,7 +686,7 @@ fn a_debit_beyond_its_budget_and_a_missing_trigger_are_found() {
     rows.push(more);
     let error = check_budgets(&rows).unwrap_err();
     assert!(
-        error.starts_with("debit 99 brings what") && error.ends_with("to 1.01, of 1 that it was allowed"),
+        error.starts_with("debit 99 brings what") && error.ends_with("to 1.01, of 1 that it may be"),
         "{error}"
     );
     Connection::open(&path).unwrap().execute_batch("DROP TRIGGER voids_UPDATE").unwrap();
