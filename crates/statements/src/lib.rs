@@ -2,9 +2,9 @@
 //!
 //! A **statement** is what one organisation says about one proposal: that it proposes the study, consents,
 //! refuses, is ready for a run, has its answer. It is signed by the organisation's identity key, numbered,
-//! and bound to the one before; nobody changes or deletes it, and every party keeps all of them. The **state** of
-//! a proposal is a function of the set of statements alone: it has no clock and does not depend on the order
-//! in which they came, so parties that hold the same statements show the same state.
+//! and bound to the one before; nobody changes or deletes it, and every party keeps all of them. The
+//! **state** of a proposal is a function of the set of statements alone: it has no clock and does not depend
+//! on the order in which they came, so parties that hold the same statements show the same state.
 //!
 //! Nothing here reads a clock, a file or the network: whoever calls brings the time, the bytes and the key.
 //! `docs/protocols/statements.md` has functionality, model, bytes, states and guards.

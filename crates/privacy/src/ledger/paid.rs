@@ -338,8 +338,8 @@ pub fn check_signatures(debits: &[EntryRow], signatures: &[SignatureRow]) -> Res
 }
 
 /// Whether what each viewer was charged by its own debits, one after the other, was never more than the
-/// budget that the debit was made under. What is charged towards a viewer because anybody may read it comes on top,
-/// and is in the ledger's own rule.
+/// budget that the debit was made under. What is charged towards a viewer because anybody may read it comes
+/// on top, and is in the ledger's own rule.
 ///
 /// # Errors
 /// The first debit that was beyond it.
