@@ -9,7 +9,7 @@ use privacy::ledger::{Export, check_signatures};
 use serde_json::json;
 use statements::{Naming, ProposalRecord};
 use std::fs::OpenOptions;
-use std::io::BufWriter;
+use std::io::{BufWriter, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -36,8 +36,12 @@ pub fn export(
     let scope = TrailScope { ledger: open(ledger)?.export()?, store: store.as_ref(), study, made_ms };
     let shown = out.display().to_string();
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(out);
-    let file =
-        file.map_err(|e| Error::io(format!("cannot create {shown}, which must not be there yet"), &e))?;
+    let file = file.map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => Error::input(format!(
+            "{shown} is there already, and an export never replaces a file; name another"
+        )),
+        _ => Error::io(format!("cannot create {shown}"), &e),
+    })?;
     let written = scope.write(&identity, BufWriter::new(&file)).and_then(|log| {
         let synced = file.sync_all().map_err(|e| Error::io(format!("cannot write {shown}"), &e));
         synced.map(|()| log)

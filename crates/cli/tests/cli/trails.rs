@@ -100,7 +100,7 @@ fn an_auditor_sees_that_what_was_charged_was_agreed_to() {
             ["ledger", "export", &ledgers[at], "--service", &folders[at], "--identity", &key, "--out", file];
         let said = tacit(export).fine().stdout;
         assert!(said.contains("is signed by tacit1:") && said.contains("up to entry 3"), "{said}");
-        tacit(export).failed(3, &["cannot create", "must not be there yet"]);
+        tacit(export).failed(2, &["is there already, and an export never replaces a file"]);
         let text = read(&pair.path(&format!("{name}.jsonl")));
         // No share, salt, seed or key of tags: the names of what holds them are not even there.
         for secret in ["share", "salt", "seed", "transcript\"", "PRIVATE"] {
