@@ -67,7 +67,7 @@ pub enum TacitCommand {
     /// Show, check, copy or recover the privacy ledger; allow releases again after one broke off
     Ledger(crate::ledger::LedgerArgs),
     /// Show what an organisation would consent to, and sign it with a steward's own key
-    Consent(crate::consent::ConsentArgs),
+    Consent(crate::consent::StewardArgs),
     /// Show and drop runs that are kept, or check a place that is to hold the state of runs
     State(crate::state::StateArgs),
     /// Simulate whether intervals cover and noise protects as much as is said

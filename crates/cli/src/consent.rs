@@ -20,10 +20,10 @@ const FILE_BYTES: u64 = 8 * limits::STUDY_BYTES as u64;
     after_help = "Examples:\n  tacit consent show request.json\n  tacit consent sign request.json --key \
                         steward.key"
 )]
-pub struct ConsentArgs {
+pub struct StewardArgs {
     /// What to do with the request.
     #[command(subcommand)]
-    pub action: ConsentAction,
+    pub action: StewardAction,
     /// Print one JSON object
     #[arg(long, global = true)]
     pub json: bool,
@@ -31,7 +31,7 @@ pub struct ConsentArgs {
 
 /// What to do with a request.
 #[derive(Debug, Subcommand)]
-pub enum ConsentAction {
+pub enum StewardAction {
     /// Show what would be signed
     ///
     /// Refuses a file whose words or study are not those of the request.
@@ -55,10 +55,10 @@ pub enum ConsentAction {
 ///
 /// # Errors
 /// When the request is none or shows something else than it is, or the key cannot be used.
-pub fn run(args: &ConsentArgs) -> Result<(), Error> {
+pub fn run(args: &StewardArgs) -> Result<(), Error> {
     let (path, key) = match &args.action {
-        ConsentAction::Show { file } => (file, None),
-        ConsentAction::Sign { file, key } => (file, Some(key)),
+        StewardAction::Show { file } => (file, None),
+        StewardAction::Sign { file, key } => (file, Some(key)),
     };
     let file = ConsentFile::parse(&path.display().to_string(), &read(path)?)?;
     let steward = key.map(|key| Identity::load(key)).transpose()?;

@@ -1,6 +1,6 @@
 //! What consents, debits and the other side's file say about each other.
 
-use crate::export::TrailFile;
+use crate::export::SignedTrail;
 use base::Error;
 use net::identity::KeyFingerprint;
 use num_traits::Zero;
@@ -75,7 +75,7 @@ fn bound(record: &ProposalRecord, peers: &str, viewer: &str) -> Rational {
 ///
 /// # Errors
 /// The first statement or signature that differs, with the author.
-pub fn compare(here: &TrailFile, there: &TrailFile) -> Result<ComparedTrails, Error> {
+pub fn compare(here: &SignedTrail, there: &SignedTrail) -> Result<ComparedTrails, Error> {
     let mut found = ComparedTrails { both: 0, here: 0, there: 0, signatures: 0 };
     let others = there.proposals()?;
     for own in here.proposals()? {

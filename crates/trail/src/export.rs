@@ -26,7 +26,7 @@ const BATCH: u32 = 1_000;
 
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrailHeader {
+pub struct ExportHead {
     /// [`TRAIL_FORMAT`].
     pub format: String,
     /// When it was made: milliseconds since 1970.
@@ -73,9 +73,9 @@ struct TrailEnd {
 }
 
 /// A file that was read, and whose signature, statements and log hold.
-pub struct TrailFile {
+pub struct SignedTrail {
     /// What it says of itself.
-    pub header: TrailHeader,
+    pub header: ExportHead,
     /// The ledger's export.
     pub ledger: Option<Export>,
     /// Statements, as they came.
@@ -91,7 +91,7 @@ pub fn is_trail(path: &Path) -> bool {
         let mut line = String::new();
         std::io::Read::take(BufReader::new(file), 4_096).read_line(&mut line).ok().map(|_| line)
     });
-    first.and_then(|line| serde_json::from_str::<TrailHeader>(&line).ok()).is_some()
+    first.and_then(|line| serde_json::from_str::<ExportHead>(&line).ok()).is_some()
 }
 
 /// What has been written, and a hash of it.
@@ -121,7 +121,7 @@ impl TrailScope<'_> {
         let about = self.study.map(|study| study.full());
         let log = self.store.map(log::verify).transpose()?;
         let mut all = Signing { out, hash: blake3::Hasher::new_derive_key(DIGEST), lines: 0 };
-        all.line(&TrailHeader {
+        all.line(&ExportHead {
             format: TRAIL_FORMAT.to_owned(),
             made_ms: self.made_ms,
             organisation: identity.fingerprint().to_string(),
@@ -155,7 +155,7 @@ impl TrailScope<'_> {
     }
 }
 
-impl TrailFile {
+impl SignedTrail {
     /// Reads a file, and checks its signature, every statement's, and the chains of statements and log; the
     /// ledger's part is for [`Export::verify`].
     ///
@@ -169,7 +169,7 @@ impl TrailFile {
             TrailReader { hash: blake3::Hasher::new_derive_key(DIGEST), file: BufReader::new(file) };
         let wrong = |line: u64, what: &str| Error::input(format!("{shown}, line {line}: {what}"));
         let first = reader.next().map_err(|what| wrong(1, &what))?.unwrap_or_default();
-        let header: TrailHeader = serde_json::from_str(&first).map_err(|e| wrong(1, &e.to_string()))?;
+        let header: ExportHead = serde_json::from_str(&first).map_err(|e| wrong(1, &e.to_string()))?;
         if header.format != TRAIL_FORMAT {
             return Err(wrong(1, "it has another format: use the tacit that wrote it"));
         }
@@ -236,7 +236,7 @@ impl TrailFile {
     /// # Errors
     /// When a statement in the store was changed.
     pub fn here(ledger: Export, store: &Connection) -> Result<Self, Error> {
-        let header = TrailHeader {
+        let header = ExportHead {
             format: TRAIL_FORMAT.to_owned(),
             made_ms: 0,
             organisation: String::new(),

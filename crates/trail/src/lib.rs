@@ -12,7 +12,7 @@ mod kept;
 mod log;
 
 pub use checks::{ComparedTrails, check_consents, compare};
-pub use export::{TRAIL_FORMAT, TrailFile, TrailHeader, TrailScope, is_trail};
+pub use export::{ExportHead, SignedTrail, TRAIL_FORMAT, TrailScope, is_trail};
 pub use kept::{keep_statement, proposals, statements};
 pub use log::{NewEntry, TrailEntry, VerifiedLog, append, create, cut_before, entries, record, verify};
 

@@ -11,7 +11,7 @@ use statements::{
 use std::path::{Path, PathBuf};
 use study::StudyFile;
 use tempfile::TempDir;
-use trail::{NewEntry, TrailFile, TrailScope, VerifiedLog};
+use trail::{NewEntry, SignedTrail, TrailScope, VerifiedLog};
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const AT: u64 = 1_795_000_000_000;
@@ -222,7 +222,7 @@ fn what_is_cut_was_exported_and_the_chain_goes_on() {
     let told = store.execute("DELETE FROM audit", []).unwrap_err().to_string();
     assert!(told.contains("only grows"), "{told}");
     let again = office.export("rest.jsonl");
-    let file = TrailFile::read(&office.path("rest.jsonl")).unwrap();
+    let file = SignedTrail::read(&office.path("rest.jsonl")).unwrap();
     assert_eq!(
         (file.header.log.as_ref(), file.entries.len() as u64),
         (Some(&again), again.last + 1 - again.first)
@@ -235,14 +235,14 @@ fn a_file_that_was_changed_is_found() {
     office.export("all.jsonl");
     let path = office.path("all.jsonl");
     assert!(trail::is_trail(&path));
-    let file = TrailFile::read(&path).unwrap();
+    let file = SignedTrail::read(&path).unwrap();
     assert_eq!((file.statements.len(), file.entries.len()), (3, 3));
     assert_eq!(file.proposals().unwrap()[0].heads(), office.record.heads());
     let text = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let broken = |text: String| {
         std::fs::write(office.path("bent.jsonl"), text).unwrap();
-        TrailFile::read(&office.path("bent.jsonl")).map(|_| ()).expect_err("it was changed").to_string()
+        SignedTrail::read(&office.path("bent.jsonl")).map(|_| ()).expect_err("it was changed").to_string()
     };
     for left_out in 0..lines.len() {
         let rest: Vec<&str> = (0..lines.len()).filter(|at| *at != left_out).map(|at| lines[at]).collect();
@@ -263,15 +263,17 @@ fn two_sides_hold_the_same() {
     let mut office = Office::new();
     let store = office.store();
     let ledger = Ledger::open(&office.path("a.ledger")).unwrap().export().unwrap();
-    let whole = TrailFile::here(ledger.clone(), &store).unwrap();
-    let less =
-        TrailFile { statements: whole.statements[..2].to_vec(), ..TrailFile::here(ledger, &store).unwrap() };
+    let whole = SignedTrail::here(ledger.clone(), &store).unwrap();
+    let less = SignedTrail {
+        statements: whole.statements[..2].to_vec(),
+        ..SignedTrail::here(ledger, &store).unwrap()
+    };
     let found = trail::compare(&whole, &less).unwrap();
     assert_eq!((found.both, found.here, found.there), (2, 1, 0));
     // The first organisation has consented to something else towards the other side.
     office.record = trail::proposals(&whole.statements[..1]).unwrap().remove(0);
     let other = office.consent(0, "1/5");
-    let theirs = TrailFile { statements: vec![whole.statements[0].clone(), other], ..less };
+    let theirs = SignedTrail { statements: vec![whole.statements[0].clone(), other], ..less };
     let told = trail::compare(&whole, &theirs).unwrap_err().to_string();
     let author = office.keys[0].fingerprint();
     assert!(told.contains(&format!("{author} has said two things under number 1")), "{told}");

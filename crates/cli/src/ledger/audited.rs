@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use study::{StudyFile, StudyHash};
 use terminal::output;
-use trail::{ComparedTrails, TrailFile, TrailScope, VerifiedLog};
+use trail::{ComparedTrails, SignedTrail, TrailScope, VerifiedLog};
 
 /// Writes the signed file.
 pub fn export(
@@ -57,7 +57,7 @@ pub fn export(
 
 /// What was checked.
 struct Audited {
-    file: TrailFile,
+    file: SignedTrail,
     log: Option<VerifiedLog>,
 }
 
@@ -68,7 +68,7 @@ pub fn verify(path: &Path, service: Option<&Path>, peer: Option<&Path>, as_json:
     let signed = ledger.map(check_ledger).transpose()?;
     let proposals = audited.file.proposals()?;
     let agreed = ledger.map(|ledger| trail::check_consents(&ledger.debits, &proposals)).transpose()?;
-    let compared = peer.map(|peer| trail::compare(&audited.file, &TrailFile::read(peer)?)).transpose()?;
+    let compared = peer.map(|peer| trail::compare(&audited.file, &SignedTrail::read(peer)?)).transpose()?;
     if as_json {
         return output::print_json(&json!({
             "ledger": path.display().to_string(), "signed": signed, "log": audited.log, "agreed": agreed,
@@ -128,7 +128,7 @@ fn of_file(path: &Path, service: Option<&Path>) -> Result<Audited, Error> {
             path.display()
         )));
     }
-    let file = TrailFile::read(path)?;
+    let file = SignedTrail::read(path)?;
     Ok(Audited { log: file.header.log.clone(), file })
 }
 
@@ -141,7 +141,7 @@ fn of_store(path: &Path, service: Option<&Path>) -> Result<Audited, Error> {
     let ledger = open(path)?;
     ledger.check_triggers()?;
     let (ledger, store) = (ledger.export()?, trail::open_store(service)?);
-    Ok(Audited { log: Some(trail::verify(&store)?), file: TrailFile::here(ledger, &store)? })
+    Ok(Audited { log: Some(trail::verify(&store)?), file: SignedTrail::here(ledger, &store)? })
 }
 
 fn check_ledger(ledger: &Export) -> Result<privacy::ledger::SignedDebits, Error> {
