@@ -249,7 +249,7 @@ fn three_parties_agree_whatever_the_order() {
 #[test]
 #[ignore = "minutes"]
 fn longer_lives_agree_as_well() {
-    let worlds = explore(Bounds { runs: 3, asks: true, ..TWO_RUNS }, REAL).unwrap();
+    let worlds = explore(Bounds { runs: 3, ..TWO_RUNS }, REAL).unwrap();
     let steps = walk(3, 40_000, Bounds { runs: 3, consent: 2, asks: true, anew: true }, REAL).unwrap();
     println!("{worlds} worlds of two parties, {steps} steps of three");
     assert!(worlds > 50_000 && steps > 1_000_000, "{worlds} worlds, {steps} steps");
