@@ -64,7 +64,7 @@ fn outcome(outcome: RunOutcome) -> &'static str {
 
 /// A charge as people read it.
 fn charge(rho: &str, delta: &str) -> String {
-    let value = |text: &str| parse(text).unwrap_or_else(Rational::default);
+    let value = |text: &str| parse(text).unwrap_or_default();
     let delta = match value(delta) {
         none if none == Rational::default() => String::new(),
         delta => format!(" and delta {}", power(&small(&delta))),
