@@ -182,6 +182,7 @@ soak: setup
 	TACIT_LEAVERS=64 $(CARGO) test $(PROFILE) -p job --test holding who_leaves_before
 	$(CARGO) test $(PROFILE) -p release --test derived -- --ignored
 	$(CARGO) test $(PROFILE) -p job --lib audit -- --ignored
+	$(CARGO) test $(PROFILE) -p statements --lib -- --ignored
 	$(CARGO) test $(PROFILE) -p cli --test cli audit -- --ignored
 	$(CARGO) test $(PROFILE) -p cli --test cli scale -- --ignored
 	$(MAKE) fuzz

@@ -68,6 +68,8 @@ pub enum TacitCommand {
     Report(crate::report::ReportArgs),
     /// Show, check, copy or recover the privacy ledger; allow releases again after one broke off
     Ledger(crate::ledger::LedgerArgs),
+    /// Show what an organisation would consent to, and sign it with a steward's own key
+    Consent(crate::consent::StewardArgs),
     /// Show and drop runs that are kept, or check a place that is to hold the state of runs
     State(crate::state::StateArgs),
     /// Simulate whether intervals cover and noise protects as much as is said
@@ -100,6 +102,7 @@ impl TacitCommand {
             Self::Generate(a) => a.json,
             Self::Report(a) => a.json,
             Self::Ledger(a) => a.json,
+            Self::Consent(a) => a.json,
             Self::State(a) => a.json,
             Self::Audit(a) => a.json,
             Self::Circuit(a) => a.json,

@@ -1,6 +1,7 @@
 //! `tacit ledger`: what was spent, and releases that broke off.
 
 mod args;
+mod audited;
 
 pub use args::LedgerArgs;
 
@@ -8,8 +9,8 @@ use args::LedgerAction;
 use base::Error;
 use page::numbers::{counted, power};
 use privacy::ledger::{
-    AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, Statement, check_signatures,
-    quoted,
+    AnswerRow, BarRecord, EntryRow, Export, JointSpending, Ledger, SignedDebits, Statement, check_budgets,
+    check_signatures, quoted,
 };
 use release::rational::{Rational, shown};
 use serde_json::json;
@@ -31,9 +32,20 @@ pub fn run(args: &LedgerArgs) -> Result<(), Error> {
         LedgerAction::Allow { ledger, peer, lineage, reason } => {
             allow(ledger, (peer, lineage.as_deref(), reason), args.json)
         }
-        LedgerAction::Verify { ledger } => verify(ledger, args.json),
-        LedgerAction::Export { ledger, csv: false } => output::print_json(&open(ledger)?.export()?),
-        LedgerAction::Export { ledger, csv: true } => output::print(open(ledger)?.export()?.csv().trim_end()),
+        LedgerAction::Verify { ledger, service: None, peer: None } if !trail::is_trail(ledger) => {
+            verify(ledger, args.json)
+        }
+        LedgerAction::Verify { ledger, service, peer } => {
+            audited::verify(ledger, service.as_deref(), peer.as_deref(), args.json)
+        }
+        LedgerAction::Export { ledger, out: Some(out), identity: Some(identity), service, study, .. } => {
+            let scope = (service.as_deref(), study.as_deref());
+            audited::export(ledger, identity, scope, out, args.json)
+        }
+        LedgerAction::Export { ledger, csv: false, .. } => output::print_json(&open(ledger)?.export()?),
+        LedgerAction::Export { ledger, csv: true, .. } => {
+            output::print(open(ledger)?.export()?.csv().trim_end())
+        }
         LedgerAction::Backup { ledger, file } => {
             open(ledger)?.backup(file)?;
             let file = file.display().to_string();
@@ -124,8 +136,10 @@ fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
         return verify_export(path, as_json);
     }
     let ledger = open(path)?;
-    let chains = ledger.verify()?;
-    let signed = check_signatures(&ledger.entries()?, &ledger.signatures()?)
+    ledger.check_triggers()?;
+    let (chains, debits) = (ledger.verify()?, ledger.entries()?);
+    let signed = check_signatures(&debits, &ledger.signatures()?)
+        .and_then(|signed| check_budgets(&debits).map(|()| signed))
         .map_err(|text| Error::input(format!("the ledger {}: {text}", path.display())))?;
     if as_json {
         let ledger = path.display().to_string();

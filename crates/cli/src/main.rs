@@ -5,6 +5,7 @@ mod audit;
 mod check;
 mod circuit;
 mod complete;
+mod consent;
 mod demo;
 mod generate;
 mod init;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         TacitCommand::Generate(args) => generate::run(&args),
         TacitCommand::Report(args) => report::run(&args),
         TacitCommand::Ledger(args) => ledger::run(&args),
+        TacitCommand::Consent(args) => consent::run(&args),
         TacitCommand::State(args) => state::run(&args),
         TacitCommand::Audit(args) => audit::run(&args),
         TacitCommand::Circuit(args) => circuit::run(&args),

@@ -41,7 +41,9 @@ pub use chain::{ChainHead, CheckedChain};
 pub use export::{BarRecord, EXPORT_FORMAT, Export, VerifiedExport};
 pub use holding::{HeldShare, ShareProgress};
 pub use lineages::{JointSpending, MatchStart, StudySpending, ViewerSpending};
-pub use paid::{DebitTerms, PAID_BYTES, PaymentProof, SignatureRow, SignedDebits, UNPAID, check_signatures};
+pub use paid::{
+    DebitTerms, PAID_BYTES, PaymentProof, SignatureRow, SignedDebits, UNPAID, check_budgets, check_signatures,
+};
 pub use peers::{ChainMismatch, Held, RecoveredChain};
 pub use records::{AnswerKey, TranscriptStage};
 pub use statement::{STATEMENT_BYTES, Statement};

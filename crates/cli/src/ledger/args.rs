@@ -66,10 +66,18 @@ pub enum LedgerAction {
     /// changed, is missing or was added; exit code 2 then. Checks every party's signature on every debit, in
     /// a ledger or in an exported one.
     #[command(after_help = "Examples:\n  tacit ledger verify registry.ledger\n  tacit ledger verify \
-                            registry-ledger.json")]
+                            registry-ledger.json\n  tacit ledger verify registry.ledger --service \
+                            /srv/tacit --peer hospitals.jsonl")]
     Verify {
-        /// The ledger, or what `tacit ledger export` printed of one
+        /// The ledger, or what `tacit ledger export` printed or wrote of one
         ledger: PathBuf,
+        /// The folder of the organisation's service: checks its audit log, the statements that were signed,
+        /// and that what was charged was consented to
+        #[arg(long, value_name = "FOLDER")]
+        service: Option<PathBuf>,
+        /// What a peer wrote by `tacit ledger export --out`: whether both sides hold the same
+        #[arg(long, value_name = "FILE")]
+        peer: Option<PathBuf>,
     },
     /// Print everything that an auditor needs, and nothing secret
     ///
@@ -78,7 +86,9 @@ pub enum LedgerAction {
     /// has the export can check it and not use it.
     #[command(
         after_help = "Examples:\n  tacit ledger export registry.ledger > ledger.json\n  tacit ledger verify \
-                      ledger.json\n  tacit ledger export registry.ledger --csv > debits.csv"
+                      ledger.json\n  tacit ledger export registry.ledger --csv > debits.csv\n  tacit ledger \
+                      export registry.ledger --service /srv/tacit --identity registry.key --out \
+                      registry.jsonl"
     )]
     Export {
         /// The ledger
@@ -86,6 +96,19 @@ pub enum LedgerAction {
         /// The debits alone, as comma-separated values; else all of it as one JSON object
         #[arg(long, conflicts_with = "json")]
         csv: bool,
+        /// Write a new file of JSON lines instead, signed by --identity: the ledger, and with --service the
+        /// statements and the audit log
+        #[arg(long, value_name = "FILE", requires = "identity", conflicts_with = "csv")]
+        out: Option<PathBuf>,
+        /// The organisation's key
+        #[arg(long, value_name = "KEY_FILE", requires = "out")]
+        identity: Option<PathBuf>,
+        /// The folder of the organisation's service
+        #[arg(long, value_name = "FOLDER", requires = "out")]
+        service: Option<PathBuf>,
+        /// Only what is about one study: its hash, 64 hex digits
+        #[arg(long, value_name = "HASH", requires = "out")]
+        study: Option<String>,
     },
     /// Copy the ledger to a new file, whole whatever else goes on with it; never overwrites
     #[command(after_help = "Example:\n  tacit ledger backup registry.ledger registry-2024-05.ledger")]

@@ -22,5 +22,6 @@ mod served;
 mod simulate;
 mod state;
 mod support;
+mod trails;
 mod version;
 mod workers;

@@ -291,6 +291,17 @@ pub(super) fn link_all(write: &Connection) -> Result<(), rusqlite::Error> {
 }
 
 impl Ledger {
+    /// Whether the triggers are there that abort every change. Chains find what was changed; this finds that
+    /// somebody took away what stands in its way.
+    ///
+    /// # Errors
+    /// When one is not there, or the ledger cannot be read.
+    pub fn check_triggers(&self) -> Result<(), Error> {
+        let missing =
+            super::layout::missing_trigger(&self.connection).map_err(|e| self.explain("read", &e))?;
+        missing.map_or(Ok(()), |name| Err(changed(&self.path, &format!("its trigger {name} is not there"))))
+    }
+
     /// Computes all chains anew from the rows.
     ///
     /// # Errors

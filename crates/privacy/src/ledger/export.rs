@@ -4,8 +4,8 @@
 
 use super::paid::SignedDebits;
 use super::{
-    AnswerRow, Bytes32, CheckedChain, EntryRow, Ledger, SignatureRow, Statement, check_signatures, moment,
-    now,
+    AnswerRow, Bytes32, CheckedChain, EntryRow, Ledger, SignatureRow, Statement, check_budgets,
+    check_signatures, moment, now,
 };
 use base::{Error, hex, unhex};
 use net::succession::Succession;
@@ -13,6 +13,7 @@ use num_traits::Signed;
 use release::Rational;
 use release::rational::{shown, small};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The format of [`Export`].
@@ -317,6 +318,25 @@ impl Export {
         }
     }
 
+    /// What of it is about one study, 64 hex digits: debits, what was signed and given back of them, numbers,
+    /// runs, the answer; and the keys that took the place of others. What is towards a peer as a whole, bars
+    /// and statements among them, is left out.
+    #[must_use]
+    pub fn of_study(mut self, study: &str) -> Self {
+        self.debits.retain(|debit| debit.study == study);
+        let releases: BTreeSet<String> = self.debits.iter().map(|debit| debit.release.clone()).collect();
+        let rows: BTreeSet<u64> = self.debits.iter().map(|debit| debit.row).collect();
+        self.signatures.retain(|one| one.says("study") == Some(study));
+        self.voids.retain(|void| rows.contains(&void.debit));
+        self.numbers.retain(|number| releases.contains(&number.release));
+        self.transcripts.retain(|stage| releases.contains(&stage.release));
+        self.runs.retain(|run| run.study == study);
+        self.answers.retain(|answer| answer.study == study);
+        (self.bars, self.allows) = (Vec::new(), Vec::new());
+        (self.statements, self.claims, self.chains) = (Vec::new(), Vec::new(), Vec::new());
+        self
+    }
+
     /// Checks all signatures in it: of debits, and that each says what its debit says; of successions; of
     /// statements. What a debit says in two ways must be the same.
     ///
@@ -326,6 +346,7 @@ impl Export {
         let wrong = |text: String| Error::input(format!("the exported ledger was changed: {text}"));
         self.debits.iter().try_for_each(says_one_thing).map_err(wrong)?;
         let signed = check_signatures(&self.debits, &self.signatures).map_err(wrong)?;
+        check_budgets(&self.debits).map_err(wrong)?;
         for one in &self.successions {
             let statement = unhex::<{ net::succession::SUCCESSION_BYTES }>(&one.statement);
             let statement = statement.and_then(|bytes| Succession::read(&bytes));

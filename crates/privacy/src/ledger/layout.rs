@@ -255,6 +255,19 @@ pub(super) fn update(connection: &Connection) -> Result<(), rusqlite::Error> {
     write.commit()
 }
 
+/// The first trigger that keeps a table from anything but growing and is not there.
+pub(super) fn missing_trigger(connection: &Connection) -> Result<Option<String>, rusqlite::Error> {
+    let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name = ?1 \
+                 AND sql LIKE '%RAISE(ABORT%')";
+    let mut select = connection.prepare(there)?;
+    for name in GROW.iter().flat_map(|table| ["UPDATE", "DELETE"].map(|verb| format!("{table}_{verb}"))) {
+        if !select.query_row([&name], |row| row.get::<_, bool>(0))? {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
 fn triggers(tables: &[&str]) -> String {
     let trigger = |table: &str, verb: &str| {
         format!(

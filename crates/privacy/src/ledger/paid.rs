@@ -9,8 +9,10 @@ use super::{Bytes32, Debit, EntryRow, Ledger, begin, file, now};
 use base::{Error, hex, unhex};
 use net::identity::{Identity, KeyFingerprint, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
 use release::Rational;
+use release::rational::{parse, shown};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Bytes of what a party says when it pays: that it does, its key, the time, its signature.
 pub const PAID_BYTES: usize = 1 + PUBLIC_KEY_BYTES + 8 + SIGNATURE_BYTES;
@@ -333,6 +335,35 @@ pub fn check_signatures(debits: &[EntryRow], signatures: &[SignatureRow]) -> Res
         } += 1;
     }
     Ok(signed)
+}
+
+/// Whether what each viewer was charged by its own debits, one after the other, was never more than the
+/// budget that the debit was made under. What is charged towards a viewer because anybody may read it comes
+/// on top, and is in the ledger's own rule.
+///
+/// # Errors
+/// The first debit that was beyond it.
+pub fn check_budgets(debits: &[EntryRow]) -> Result<(), String> {
+    let mut spent: BTreeMap<(&str, &str), Rational> = BTreeMap::new();
+    for debit in debits.iter().filter(|debit| debit.protects && !debit.given_back) {
+        let number = |text: &str| parse(text).ok_or_else(|| format!("debit {} has no number", debit.row));
+        let rho = number(&debit.exact_rho)?;
+        for viewer in debit.viewer_key.split(' ') {
+            let all = spent.entry((&debit.lineage, viewer)).or_default();
+            *all += &rho;
+            // What was taken over of a lost ledger was allowed then.
+            if !debit.is_recovered() && *all > number(&debit.budget)? {
+                return Err(format!(
+                    "debit {} brings what {viewer} was charged on lineage {} to {}, of {} that it may be",
+                    debit.row,
+                    debit.lineage,
+                    shown(all),
+                    debit.budget
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Debit {

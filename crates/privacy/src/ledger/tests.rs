@@ -672,6 +672,29 @@ fn only_an_own_signature_is_a_claim() {
     ledger.verify().unwrap();
 }
 
+/// Chains fit all the same: a debit beyond its budget that was written with its link, and a trigger that was
+/// taken away and changed nothing yet.
+#[test]
+fn a_debit_beyond_its_budget_and_a_missing_trigger_are_found() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    let ledger = filled(&path);
+    ledger.check_triggers().unwrap();
+    let mut rows = ledger.entries().unwrap();
+    check_budgets(&rows).unwrap();
+    let more = EntryRow { row: 99, exact_rho: "51/100".to_owned(), ..rows[0].clone() };
+    rows.push(more);
+    let error = check_budgets(&rows).unwrap_err();
+    assert!(
+        error.starts_with("debit 99 brings what") && error.ends_with("to 1.01, of 1 that it may be"),
+        "{error}"
+    );
+    Connection::open(&path).unwrap().execute_batch("DROP TRIGGER voids_UPDATE").unwrap();
+    ledger.verify().unwrap();
+    let error = text(ledger.check_triggers());
+    assert!(error.contains("its trigger voids_UPDATE is not there"), "{error}");
+}
+
 /// The same rows towards two peers, and in two ledgers, have heads that nobody can compare; one peer's do not
 /// move another's.
 #[test]

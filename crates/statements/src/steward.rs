@@ -1,0 +1,206 @@
+//! A steward's own signature under a consent.
+//!
+//! The organisation's key lies on the machine of its service, so who is root there can consent for it. Where
+//! an organisation wants more, a steward signs the terms with a key of their own, in a file that is on no
+//! machine of the service: the request is carried to the key, and the signature back.
+
+use crate::body::{ProposalId, StatementBody};
+use crate::said::{ConsentTerms, Source};
+use base::{Error, hex, unhex};
+use net::identity::{Identity, KeyFingerprint, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
+use serde_json::json;
+use study::{StudyFile, StudyHash};
+
+/// What a steward's signature is for.
+const SIGNED: &[u8; 32] = b"tacit steward consent v1\0\0\0\0\0\0\0\0";
+const REQUEST: &str = "tacit 2026-12 steward's consent v1";
+const WORDS: &str = "tacit 2026-12 words of a consent v1";
+const DATA: &str = "tacit 2026-12 data of a consent v1";
+/// Bytes of a seal.
+const SEAL_BYTES: usize = PUBLIC_KEY_BYTES + SIGNATURE_BYTES;
+/// What the text of a seal begins with.
+const PREFIX: &str = "tacit-seal1:";
+/// The format of a file that is carried to a steward's key.
+const FILE_FORMAT: &str = "tacit-consent/1";
+
+/// Stands for the text that a steward read. Kept with it, it shows an auditor what was shown.
+#[must_use]
+pub fn digest_of_words(words: &str) -> [u8; 32] {
+    blake3::derive_key(WORDS, words.as_bytes())
+}
+
+/// Binds a consent to a version of the data without saying which: `tag` is the ledger's, `salt` is random
+/// and stays here.
+#[must_use]
+pub fn commit_to_data(salt: &[u8; 32], tag: &[u8; 32]) -> [u8; 32] {
+    blake3::derive_key(DATA, &[&salt[..], tag].concat())
+}
+
+/// What a steward is asked to sign: all that a consent binds, and nothing that is known only when it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsentRequest {
+    /// The study.
+    pub study: StudyHash,
+    /// Which proposal of it.
+    pub proposal: ProposalId,
+    /// The organisation that consents.
+    pub organisation: KeyFingerprint,
+    /// The others.
+    pub recipients: Vec<KeyFingerprint>,
+    /// On which terms; their seal is not looked at.
+    pub terms: ConsentTerms,
+}
+
+impl ConsentRequest {
+    /// What the steward of a consent was asked.
+    pub(crate) fn of(body: &StatementBody, terms: &ConsentTerms) -> Self {
+        Self {
+            study: body.study,
+            proposal: body.proposal,
+            organisation: KeyFingerprint::of_ed25519(&body.author),
+            recipients: body.recipients.clone(),
+            terms: terms.clone(),
+        }
+    }
+
+    /// To be carried to where the key is.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut out = [&self.study.as_bytes()[..], &self.proposal.0, &self.organisation.bytes()].concat();
+        out.push(u8::try_from(self.recipients.len()).unwrap_or(u8::MAX));
+        self.recipients.iter().for_each(|to| out.extend(to.bytes()));
+        self.terms.encode(&mut out, false);
+        out
+    }
+
+    /// Reads what [`Self::bytes`] gave.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut from = Source(bytes);
+        let (study, proposal) = (StudyHash::from_bytes(from.bytes()?), ProposalId(from.bytes()?));
+        let organisation = KeyFingerprint::from_bytes(from.bytes()?);
+        let [others] = from.bytes()?;
+        let recipient = |_| from.bytes().map(KeyFingerprint::from_bytes);
+        let recipients = (0..others).map(recipient).collect::<Option<Vec<_>>>()?;
+        let terms = ConsentTerms::decode(&mut from)?;
+        let request = Self { study, proposal, organisation, recipients, terms };
+        (from.0.is_empty() && request.bytes() == bytes).then_some(request)
+    }
+
+    fn signed(&self) -> Vec<u8> {
+        [&SIGNED[..], &blake3::derive_key(REQUEST, &self.bytes())].concat()
+    }
+
+    /// The steward's signature, with a key that `tacit keygen` made.
+    ///
+    /// # Errors
+    /// When the key is the organisation's, which is on the machine, or cannot sign.
+    pub fn seal(&self, steward: &Identity) -> Result<StewardSeal, Error> {
+        if steward.fingerprint() == self.organisation {
+            return Err(Error::input(
+                "this is the key of the organisation, which lies on the machine of its service: a steward \
+                 signs with a key of their own, which `tacit keygen` makes",
+            ));
+        }
+        Ok(StewardSeal { key: steward.public_key()?, signature: steward.sign(&self.signed())? })
+    }
+}
+
+/// A request with what its steward reads: the words that were shown, and the study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsentFile {
+    /// What is to be signed.
+    pub request: ConsentRequest,
+    /// The text whose digest is in its terms.
+    pub words: String,
+    /// The study, read of its canonical text.
+    pub study: StudyFile,
+}
+
+impl ConsentFile {
+    /// The text of the file that is carried to the steward's key.
+    #[must_use]
+    pub fn text(request: &ConsentRequest, words: &str, study: &str) -> String {
+        let digits = hex(&request.bytes());
+        json!({ "format": FILE_FORMAT, "request": digits, "words": words, "study": study }).to_string()
+    }
+
+    /// Reads the text of a file; `name` is the file's.
+    ///
+    /// # Errors
+    /// When it is none, or words or study are not those that would be signed.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
+        let wrong = |what: &str| Error::input(format!("{name} {what}; ask who sent it for another one"));
+        let file: serde_json::Value = serde_json::from_str(text).map_err(|_| wrong("is no JSON"))?;
+        let of = |key: &str| file.get(key).and_then(|value| value.as_str());
+        let (Some(FILE_FORMAT), Some(digits), Some(words), Some(study)) =
+            (of("format"), of("request"), of("words"), of("study"))
+        else {
+            return Err(wrong("is no request for a consent (tacit-consent/1)"));
+        };
+        let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+        let byte = |pair: &[u8; 2]| unhex::<1>(std::str::from_utf8(pair).ok()?).map(|[byte]| byte);
+        let bytes = pairs.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|_| rest.is_empty());
+        let request = bytes.and_then(|bytes| ConsentRequest::read(&bytes));
+        let request = request.ok_or_else(|| wrong("has a request that cannot be read"))?;
+        if digest_of_words(words) != request.terms.words {
+            return Err(wrong("shows other words than would be signed"));
+        }
+        let study = StudyFile::parse(name, study)?;
+        if study.hash() != request.study {
+            return Err(wrong("shows another study than would be signed"));
+        }
+        Ok(Self { request, words: words.to_owned(), study })
+    }
+}
+
+/// A steward's signature under a consent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StewardSeal {
+    key: [u8; PUBLIC_KEY_BYTES],
+    signature: [u8; SIGNATURE_BYTES],
+}
+
+impl StewardSeal {
+    /// Whose it says that it is.
+    #[must_use]
+    pub fn steward(&self) -> KeyFingerprint {
+        KeyFingerprint::of_ed25519(&self.key)
+    }
+
+    /// Whether it is under this request.
+    #[must_use]
+    pub fn is_of(&self, request: &ConsentRequest) -> bool {
+        self.steward() != request.organisation && has_signed(&self.key, &request.signed(), &self.signature)
+    }
+
+    /// As people carry it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{PREFIX}{}", hex(&self.bytes()))
+    }
+
+    /// Reads what [`Self::text`] gave.
+    ///
+    /// # Errors
+    /// When it is no such line.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let digits = text.trim().strip_prefix(PREFIX);
+        digits.and_then(unhex).map(Self::of).ok_or_else(|| {
+            Error::input(format!(
+                "this is no steward's signature: it must be {PREFIX} and {} digits of 0-9 and a-f; copy the \
+                 whole line that `tacit consent sign` printed",
+                2 * SEAL_BYTES
+            ))
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> [u8; SEAL_BYTES] {
+        [&self.key[..], &self.signature].concat().try_into().expect("the parts add up")
+    }
+
+    pub(crate) fn of(bytes: [u8; SEAL_BYTES]) -> Self {
+        let (key, signature) = bytes.split_first_chunk().expect("96 bytes have 32");
+        Self { key: *key, signature: signature.try_into().expect("and 64") }
+    }
+}

@@ -1,0 +1,334 @@
+//! A store as a service keeps it, edits of every kind, and the signed file.
+
+use net::identity::{Identity, KeyFingerprint};
+use privacy::ledger::{EntryRow, Ledger};
+use rusqlite::{Connection, params};
+use serde_json::json;
+use statements::{
+    ChargeBound, ConsentTerms, KeptStatement, ProposalId, ProposalRecord, ProposedStudy, Said,
+    SignedStatement, StatementBody, commit_to_data, digest_of_words,
+};
+use std::path::{Path, PathBuf};
+use study::StudyFile;
+use tempfile::TempDir;
+use trail::{NewEntry, SignedTrail, TrailScope, VerifiedLog};
+
+const LIFT: &str = include_str!("../../../examples/lift.toml");
+const AT: u64 = 1_795_000_000_000;
+
+/// Two organisations, and a store of the first with a proposal, consents and a log.
+struct Office {
+    folder: TempDir,
+    keys: [Identity; 2],
+    record: ProposalRecord,
+}
+
+fn entry<'a>(number: u64, detail: &'a serde_json::Value) -> NewEntry<'a> {
+    NewEntry { at_ms: AT + 1_000 * number, actor: "steward-1", action: "consent", subject: "study", detail }
+}
+
+impl Office {
+    fn new() -> Self {
+        let keys = [(); 2].map(|()| Identity::generate().unwrap());
+        let mut text = study::canonical("lift", LIFT).unwrap();
+        let places: Vec<usize> = text.match_indices("\"tacit1:").map(|(at, _)| at + 1).collect();
+        for (at, key) in places.into_iter().zip(&keys) {
+            text.replace_range(at..at + 39, &key.fingerprint().to_string());
+        }
+        let body = StatementBody {
+            study: StudyFile::parse("lift", &text).unwrap().hash(),
+            proposal: ProposalId([1; 16]),
+            author: keys[0].public_key().unwrap(),
+            recipients: vec![keys[1].fingerprint()],
+            number: 0,
+            previous: [0; 32],
+            seen: [0; 32],
+            at_ms: AT,
+            said: Said::Propose(Box::new(ProposedStudy {
+                text,
+                program: [2; 32],
+                note: String::new(),
+                expires_ms: AT + 1_000_000,
+                windows: Vec::new(),
+            })),
+        };
+        let record = ProposalRecord::open(SignedStatement::sign(body, &keys[0]).unwrap()).unwrap();
+        let mut office = Self { folder: tempfile::tempdir().unwrap(), keys, record };
+        let mut store = office.store();
+        trail::create(&store).unwrap();
+        let first = office.all().remove(0);
+        let detail = json!({ "expires": "soon" });
+        let kept = trail::record(&mut store, &entry(1, &detail), |w| trail::keep_statement(w, AT, &first));
+        assert!(kept.unwrap());
+        for number in [0, 1] {
+            let consent = office.consent(number, "1/10");
+            let kept =
+                trail::record(&mut store, &entry(2, &detail), |w| trail::keep_statement(w, AT, &consent));
+            assert!(kept.unwrap());
+        }
+        office
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn store(&self) -> Connection {
+        let store = Connection::open(self.path(trail::STORE_FILE)).unwrap();
+        store.pragma_update(None, "recursive_triggers", true).unwrap();
+        store
+    }
+
+    fn all(&self) -> Vec<SignedStatement> {
+        (0..2).flat_map(|party| self.record.chain(party).to_vec()).collect()
+    }
+
+    fn consent(&mut self, who: usize, rho: &str) -> SignedStatement {
+        let viewer = Some(self.keys[1 - who].fingerprint());
+        let terms = ConsentTerms {
+            program: [2; 32],
+            charges: vec![ChargeBound { viewer, rho: rho.to_owned(), delta: "0".to_owned() }],
+            words: digest_of_words("read"),
+            data: commit_to_data(&[3; 32], &[4; 32]),
+            expires_ms: AT + 1_000_000,
+            windows: Vec::new(),
+            runs: 5,
+            persons: 1,
+            seal: None,
+        };
+        let said = self.record.say(&self.keys[who], AT, Said::Consent(Box::new(terms))).unwrap();
+        assert_eq!(self.record.keep(said.clone()).unwrap(), KeptStatement::New { counts: true });
+        said
+    }
+
+    fn export(&self, name: &str) -> VerifiedLog {
+        let (store, out) = (trail::open_store(self.folder.path()).unwrap(), self.path(name));
+        let ledger = Ledger::open(&self.path("a.ledger")).unwrap().export().unwrap();
+        let scope = TrailScope { ledger, store: Some(&store), study: None, made_ms: AT };
+        scope.write(&self.keys[0], std::fs::File::create(out).unwrap()).unwrap().unwrap()
+    }
+}
+
+/// Goes around the triggers, as a program that means it does, and puts them back.
+fn edit(store: &Connection, sql: &str) {
+    let triggers: Vec<(String, String)> = {
+        let mut select = store.prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").unwrap();
+        let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    triggers.iter().for_each(|(name, _)| store.execute_batch(&format!("DROP TRIGGER {name}")).unwrap());
+    store.execute_batch(sql).unwrap();
+    triggers.iter().for_each(|(_, sql)| store.execute_batch(sql).unwrap());
+}
+
+#[test]
+fn a_log_that_was_edited_is_found() {
+    let office = Office::new();
+    let mut store = office.store();
+    for number in 4..20 {
+        let detail = json!({ "number": number });
+        trail::record(&mut store, &entry(number, &detail), |_| Ok(())).unwrap();
+    }
+    let whole = trail::verify(&store).unwrap();
+    assert_eq!((whole.first, whole.last), (1, 19));
+    // The triggers hold against mistakes.
+    for sql in [
+        "UPDATE audit SET actor = 'x'",
+        "DELETE FROM audit WHERE number = 3",
+        "DELETE FROM statements",
+        "REPLACE INTO audit SELECT number, at_ms, 'x', action, subject, detail, previous, hash FROM audit",
+    ] {
+        let told = store.execute(sql, []).unwrap_err().to_string();
+        assert!(told.contains("only grows"), "{told}");
+    }
+    assert_eq!(trail::verify(&store).unwrap(), whole);
+    let mut edits: Vec<String> = vec![
+        "UPDATE audit SET number = number + 100 WHERE number > 10".to_owned(),
+        "UPDATE audit SET number = 99 WHERE number = 7; UPDATE audit SET number = 7 WHERE number = 8; \
+         UPDATE audit SET number = 8 WHERE number = 99"
+            .to_owned(),
+        "INSERT INTO audit_cuts VALUES (5, 1, zeroblob(32))".to_owned(),
+        "DROP TRIGGER IF EXISTS audit_no_update".to_owned(),
+    ];
+    for number in [1, 10, 19] {
+        for column in [
+            "at_ms = at_ms + 1",
+            "actor = 'x'",
+            "action = 'x'",
+            "subject = 'x'",
+            "detail = '{}'",
+            "previous = zeroblob(32)",
+            "hash = randomblob(32)",
+        ] {
+            if (number, column) != (1, "previous = zeroblob(32)") {
+                edits.push(format!("UPDATE audit SET {column} WHERE number = {number}"));
+            }
+        }
+    }
+    edits.extend([1, 10].map(|number| format!("DELETE FROM audit WHERE number = {number}")));
+    for sql in edits {
+        let copy = office.path("copy.db");
+        let _ = std::fs::remove_file(&copy);
+        store.execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
+        let copied = Connection::open(&copy).unwrap();
+        assert_eq!(trail::verify(&copied).unwrap(), whole);
+        match sql.starts_with("DROP") {
+            true => copied.execute_batch(&sql).unwrap(),
+            false => edit(&copied, &sql),
+        }
+        assert!(trail::verify(&copied).is_err(), "{sql}");
+    }
+}
+
+#[test]
+fn nothing_happens_that_is_not_written_down() {
+    let office = Office::new();
+    let mut store = office.store();
+    store.execute_batch("CREATE TABLE things (name TEXT) STRICT").unwrap();
+    let detail = json!(null);
+    let long = "x".repeat(201);
+    let wrong = NewEntry { actor: &long, ..entry(9, &detail) };
+    let before = trail::verify(&store).unwrap();
+    let done = trail::record(&mut store, &wrong, |w| {
+        w.execute("INSERT INTO things VALUES ('a')", []).unwrap();
+        Ok(())
+    });
+    assert!(done.unwrap_err().to_string().contains("bytes of an audit entry"));
+    let refused: Result<(), _> = trail::record(&mut store, &entry(9, &detail), |w| {
+        w.execute("INSERT INTO things VALUES ('a')", []).unwrap();
+        Err(base::Error::input("no"))
+    });
+    assert!(refused.is_err());
+    let things: u32 = store.query_row("SELECT COUNT(*) FROM things", [], |row| row.get(0)).unwrap();
+    assert_eq!((things, trail::verify(&store).unwrap()), (0, before));
+}
+
+#[test]
+fn what_is_cut_was_exported_and_the_chain_goes_on() {
+    let office = Office::new();
+    let mut store = office.store();
+    let exported = office.export("all.jsonl");
+    let detail = json!({});
+    for number in 4..10 {
+        trail::record(&mut store, &entry(number, &detail), |_| Ok(())).unwrap();
+    }
+    let by = NewEntry { action: "audit.cut", ..entry(20, &detail) };
+    // Nothing is old enough; then all are, and only what was exported goes.
+    assert_eq!(trail::cut_before(&mut store, AT, &exported, &by).unwrap(), 0);
+    assert_eq!(trail::cut_before(&mut store, u64::MAX >> 1, &exported, &by).unwrap(), exported.last);
+    let left = trail::verify(&store).unwrap();
+    assert_eq!((left.first, left.last), (exported.last + 1, 10));
+    assert_eq!(trail::entries(&store, 0, 100, None).unwrap().last().unwrap().action, "audit.cut");
+    let told = store.execute("DELETE FROM audit", []).unwrap_err().to_string();
+    assert!(told.contains("only grows"), "{told}");
+    let again = office.export("rest.jsonl");
+    let file = SignedTrail::read(&office.path("rest.jsonl")).unwrap();
+    assert_eq!(
+        (file.header.log.as_ref(), file.entries.len() as u64),
+        (Some(&again), again.last + 1 - again.first)
+    );
+}
+
+#[test]
+fn a_file_that_was_changed_is_found() {
+    let office = Office::new();
+    office.export("all.jsonl");
+    let path = office.path("all.jsonl");
+    assert!(trail::is_trail(&path));
+    let file = SignedTrail::read(&path).unwrap();
+    assert_eq!((file.statements.len(), file.entries.len()), (3, 3));
+    assert_eq!(file.proposals().unwrap()[0].heads(), office.record.heads());
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let broken = |text: String| {
+        std::fs::write(office.path("bent.jsonl"), text).unwrap();
+        SignedTrail::read(&office.path("bent.jsonl")).map(|_| ()).expect_err("it was changed").to_string()
+    };
+    for left_out in 0..lines.len() {
+        let rest: Vec<&str> = (0..lines.len()).filter(|at| *at != left_out).map(|at| lines[at]).collect();
+        broken(rest.join("\n") + "\n");
+    }
+    let told = broken(text.replace("steward-1", "steward-2"));
+    assert!(told.contains("the signature is not of these lines"), "{told}");
+    broken(text.clone() + "{}\n");
+    broken(text.trim_end().to_owned());
+    // Another organisation's signature under the same lines.
+    let key = base::hex(&office.keys[0].public_key().unwrap());
+    broken(text.replace(&key, &base::hex(&office.keys[1].public_key().unwrap())));
+    assert!(!trail::is_trail(Path::new("/nowhere")));
+}
+
+#[test]
+fn two_sides_hold_the_same() {
+    let mut office = Office::new();
+    let store = office.store();
+    let ledger = Ledger::open(&office.path("a.ledger")).unwrap().export().unwrap();
+    let whole = SignedTrail::here(ledger.clone(), &store).unwrap();
+    let less = SignedTrail {
+        statements: whole.statements[..2].to_vec(),
+        ..SignedTrail::here(ledger, &store).unwrap()
+    };
+    let found = trail::compare(&whole, &less).unwrap();
+    assert_eq!((found.both, found.here, found.there), (2, 1, 0));
+    // The first organisation has consented to something else towards the other side.
+    office.record = trail::proposals(&whole.statements[..1]).unwrap().remove(0);
+    let other = office.consent(0, "1/5");
+    let theirs = SignedTrail { statements: vec![whole.statements[0].clone(), other], ..less };
+    let told = trail::compare(&whole, &theirs).unwrap_err().to_string();
+    let author = office.keys[0].fingerprint();
+    assert!(told.contains(&format!("{author} has said two things under number 1")), "{told}");
+}
+
+fn debit(study: &str, viewer: KeyFingerprint, rho: &str) -> EntryRow {
+    let key = viewer.to_string();
+    EntryRow {
+        row: 1,
+        at: 0,
+        release: String::new(),
+        attempt: 0,
+        lineage: "trial".to_owned(),
+        viewer_key: key.clone(),
+        peer_key: key,
+        study: study.to_owned(),
+        rho: rho.to_owned(),
+        budget: "1".to_owned(),
+        period: None,
+        delta: "0".to_owned(),
+        exact_rho: rho.to_owned(),
+        exact_delta: "0".to_owned(),
+        tau: "0".to_owned(),
+        protects: true,
+        barred: None,
+        lifted: false,
+        given_back: false,
+    }
+}
+
+#[test]
+fn what_was_charged_was_consented_to() {
+    let office = Office::new();
+    let study = office.record.study().full();
+    let peer = office.keys[1].fingerprint();
+    let check = |debits: &[EntryRow]| trail::check_consents(debits, std::slice::from_ref(&office.record));
+    assert_eq!(check(&[debit(&study, peer, "1/10")]), Ok(1));
+    let by_hand = debit(&"7".repeat(64), peer, "9");
+    assert_eq!(check(&[debit(&study, peer, "1/20"), debit(&study, peer, "1/20"), by_hand]), Ok(2));
+    let told = check(&[debit(&study, peer, "1/10"), debit(&study, peer, "1/100")]).unwrap_err().to_string();
+    assert!(told.contains("charged 0.11") && told.contains("the consents are to 0.1 at most"), "{told}");
+    let given_back = EntryRow { given_back: true, ..debit(&study, peer, "1") };
+    assert_eq!(check(&[given_back]), Ok(0));
+}
+
+#[test]
+fn statements_are_those_that_were_signed() {
+    let office = Office::new();
+    let store = office.store();
+    let kept = trail::statements(&store, Some(&office.record.study())).unwrap();
+    assert_eq!(kept.len(), 3);
+    assert_eq!(trail::proposals(&kept).unwrap()[0].view(), office.record.view());
+    edit(&store, "UPDATE statements SET statement = zeroblob(300) WHERE row = 2");
+    let told = trail::statements(&store, None).unwrap_err().to_string();
+    assert!(told.contains("statement 2 of the store was changed"), "{told}");
+    let row: i64 = store.query_row("SELECT COUNT(*) FROM statements", params![], |row| row.get(0)).unwrap();
+    assert_eq!(row, 3);
+}
