@@ -1,5 +1,6 @@
-//! What people read, of any command: numbers as text, markup that cannot be malformed, figures.
+//! What people read, of any command: numbers as text, lines that fit, markup that cannot be malformed, figures.
 
+pub mod lines;
 pub mod markup;
 pub mod numbers;
 pub mod picture;

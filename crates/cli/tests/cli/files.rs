@@ -267,7 +267,7 @@ fn a_check_is_priced_at_the_rows_that_were_read() {
         tacit(words).fine().json()["plan"]["assumptions"]["rows"].as_str().unwrap().to_owned()
     };
     assert!(rows(&[]).starts_with("300 of this party's data"));
-    assert_eq!(rows(&["--rows", "10k,20k"]), "10000 and 20000");
+    assert_eq!(rows(&["--rows", "10k,20k"]), "10,000 and 20,000");
     let shown = tacit(["check", &party, "--spend-anyway"]).fine().stdout;
     assert!(shown.contains(&format!("This side is ready: tacit run {party}")), "{shown}");
 }

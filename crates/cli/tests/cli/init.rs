@@ -214,7 +214,7 @@ fn what_a_file_does_not_say_is_asked() {
         &["How are dates of \"seen\" written?", "%d/%m/%Y: 2026-02-01 to", "say it by --dates seen=FORM"],
     );
     assert!(!folder.path().join("lift").exists());
-    let done = asked(folder.path(), &format!("{line} --stdin"), "x\n2\n1\nyes\n").fine();
+    let done = asked(folder.path(), &format!("{line} --stdin"), "x\n2\n1\nA or b?\nyes\n").fine();
     assert!(done.stderr.contains("A number from 1 to 2, please"), "{}", done.stderr);
     assert!(done.stderr.contains("The study file will tell the other party"), "{}", done.stderr);
     let study = read(&folder.path().join("lift/study.toml"));
@@ -222,9 +222,10 @@ fn what_a_file_does_not_say_is_asked() {
         study.contains("test = \"a\", control = \"b\"") && study.contains("origin = 2026-02-01"),
         "{study}"
     );
+    assert!(study.contains("title  = \"A or b?\"\n") && !study.contains("names of columns"), "{study}");
     let own = read(&folder.path().join("lift/publisher.toml"));
     assert!(own.contains("dates = { \"seen\" = [\"%d/%m/%Y\"] }"), "{own}");
-    let refused = asked(folder.path(), &format!("{line}-2 --control b --dates %m/%d/%Y --stdin"), "no\n");
+    let refused = asked(folder.path(), &format!("{line}-2 --control b --dates %m/%d/%Y --stdin"), "\nno\n");
     refused.failed(2, &["nothing was written"]);
     assert!(!folder.path().join("lift-2").exists());
     asked(folder.path(), &format!("{line}-2 --stdin"), "")
@@ -449,10 +450,17 @@ fn two_of_three_arms_are_compared() {
     assert!(done.stderr.contains("not \"kind\": sales.csv, line 3: another cohort"), "{}", done.stderr);
     let checked = run("check lift/publisher.toml", &[]).fine().stdout;
     assert!(
-        checked.contains("3000 rows left out: arm \"Womens E-Mail\", which the study does not compare"),
+        checked.contains("3,000 rows left out: arm \"Womens E-Mail\", which the study does not compare"),
         "{checked}"
     );
     let other = run("check lift/advertiser.toml", &[]).fine().stdout;
+    // Its own people are in all arms, and two of three are compared.
+    let supposed = "effect     it supposes: everybody of this party's file is in the trial, and its 3 arms are \
+                    alike: of 9,000 people 6,000 are in the two arms that are compared";
+    assert!(other.contains(supposed), "{other}");
+    let study = read(&folder.path().join("lift/study.toml"));
+    assert!(study.contains("title  = \"amount: Mens E-Mail against No E-Mail\"\n"), "{study}");
+    assert!(study.contains("lower_is_better = false\n"), "{study}");
     assert!(
         other.contains("left out   rows of the arms \"Womens E-Mail\": as if they were in no file"),
         "{other}"
@@ -474,6 +482,32 @@ fn two_of_three_arms_are_compared() {
     assert!(["test", "control"].iter().all(|arm| (rows(arm) - 3000.0).abs() < 60.0), "{publisher}");
 }
 
+/// A label of few rows is asked about before it is one of an arm.
+#[test]
+fn a_slight_label_is_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |i: u64| {
+        let arm = if i < 12 { "mial" } else { ["mail", "none"][(i % 2) as usize] };
+        format!("p{i}@e.org,{arm},2026-02-03")
+    };
+    table(folder.path(), "a.csv", "email,group,sent", row, 4000);
+    let line = "init lift --publisher a.csv --test mail";
+    let stopped = asked(folder.path(), &format!("{line} --stdin"), "1\n");
+    stopped.failed(
+        2,
+        &[
+            "\"mial\" of \"group\" stands in 12 rows alone. Is it an arm?",
+            "correct the file, as \"mail\" is spelt",
+            "would be told to the other party, though few rows have it",
+        ],
+    );
+    assert!(!folder.path().join("lift").exists());
+    let done = asked(folder.path(), &format!("{line} --stdin --out said"), "2\n\nyes\n").fine();
+    assert!(done.stderr.contains("leave_out = [\"mial\"]"), "{}", done.stderr);
+    let done = in_folder(folder.path(), &format!("{line} --yes --out taken")).fine();
+    assert!(done.stderr.contains("note: \"mial\" of \"group\" stands in 12 rows alone"), "{}", done.stderr);
+}
+
 #[test]
 fn nobody_is_left_out_for_a_slip_of_the_pen() {
     let folder = tempfile::tempdir().unwrap();
@@ -482,7 +516,7 @@ fn nobody_is_left_out_for_a_slip_of_the_pen() {
     let arms = ["No E-Mail", "--test", "Mens E-Mail"];
     with(folder.path(), line, &arms).failed(
         2,
-        &["has 1 rows with \"Mens E-mail\", which is \"Mens E-Mail\" but for its spelling: correct the file"],
+        &["has 1 row with \"Mens E-mail\", which is \"Mens E-Mail\" but for its spelling: correct the file"],
     );
     let named = |others: &[&str]| {
         let flags = others.iter().flat_map(|label| ["--leave-out", label]);
@@ -686,7 +720,10 @@ fn a_program_is_made_of_both_parties_columns() {
     let at = own.iter().position(|word| *word == "ill,cost").unwrap();
     own[at] = "ill,cost eur";
     own.extend(["--mean", "cost-eur"]);
-    Done::from(command(own).current_dir(folder.path()).output().unwrap()).fine();
+    let done = Done::from(command(own).current_dir(folder.path()).output().unwrap()).fine();
+    let told = done.stderr.split_once("The study file will tell").unwrap().1;
+    assert!(told.contains("the column cost eur: u16") && !told.contains("the column ill"), "{told}");
+    assert!(done.stderr.contains("left out = age, ill: nobody asks about these columns"), "{}", done.stderr);
     let study = read(&folder.path().join("doses/study.toml"));
     for part in [
         "column dose u2 trial labels \"high\" \"none\"\n",
@@ -696,6 +733,7 @@ fn a_program_is_made_of_both_parties_columns() {
     ] {
         assert!(study.contains(part), "{part} is not in {study}");
     }
+    assert!(study.contains("title  = \"Mean of cost-eur by dose, and rows\"\n"), "{study}");
     assert!(
         !study.contains("age") && !study.contains("\"ill\""),
         "columns that are not asked about: {study}"
@@ -760,7 +798,7 @@ fn parties_are_named() {
     let told =
         "this party's name: clinic (by the name of its file unless answered otherwise; --party says another)";
     assert!(done.stderr.contains(told), "{}", done.stderr);
-    let done = asked(folder.path(), &format!("{line} named --stdin"), "North\nnorth\nyes\n").fine();
+    let done = asked(folder.path(), &format!("{line} named --stdin"), "North\nnorth\n\nyes\n").fine();
     assert!(done.stderr.contains("The other party sees the name."), "{}", done.stderr);
     assert!(done.stderr.contains("a name has small letters"), "{}", done.stderr);
     assert!(folder.path().join("named/north.toml").exists());

@@ -13,7 +13,7 @@ fn assert_lines(text: &str, expected: &[&str]) {
 fn both_views_side_by_side() {
     let (registry, hospitals) = (samples::registry(), samples::hospitals());
     assert_lines(
-        &lift_table(&[&registry, &hospitals], Some(-0.000_407)),
+        &lift_table(&[&registry, &hospitals], Some(-0.000_407), USUAL_COLUMNS),
         &[
             "  Cases per 100,000 people                       what registry sees        what hospitals sees",
             "    vaccine                                                    15.9                       18.4",
@@ -32,7 +32,7 @@ fn both_views_side_by_side() {
 #[test]
 fn one_party() {
     assert_lines(
-        &terminal(&samples::registry()),
+        &terminal(&samples::registry(), USUAL_COLUMNS),
         &[
             "1954 poliomyelitis field trial, placebo-control areas",
             "polio-1954   seen by registry (publisher) with hospitals",
@@ -79,7 +79,7 @@ fn one_party() {
 #[test]
 fn groups_and_refusals() {
     assert_lines(
-        &lift_table(&[&samples::shop()], None),
+        &lift_table(&[&samples::shop()], None, USUAL_COLUMNS),
         &[
             "  Cent per person                                       what registry sees",
             "    campaign                                                         412.0",
@@ -99,12 +99,12 @@ fn groups_and_refusals() {
             "      refused: the test group has about 412 rows, fewer than the minimum of 1000: not shown",
         ],
     );
-    assert!(terminal(&samples::shop()).contains("50.9 k rows/s   cost not as stated\n"));
+    assert!(terminal(&samples::shop(), USUAL_COLUMNS).contains("50.9 k rows/s   cost not as stated\n"));
 }
 
 #[test]
 fn a_program() {
-    let text = terminal(&samples::program());
+    let text = terminal(&samples::program(), USUAL_COLUMNS);
     let outputs: Vec<&str> = text.lines().skip(3).take(5).collect();
     assert_lines(
         &outputs.join("\n"),
@@ -119,7 +119,7 @@ fn a_program() {
              limit                                                                      90,000   exact",
         ],
     );
-    assert_eq!(lift_table(&[&samples::program()], Some(0.0)), "");
+    assert_eq!(lift_table(&[&samples::program()], Some(0.0), USUAL_COLUMNS), "");
     assert!(text.contains("  Do not pass on: this view contains exact numbers.\n"));
 }
 
@@ -129,15 +129,15 @@ fn exact_and_noised_programs_are_told_apart() {
     let mut report = samples::program();
     let ResultView::Program { outputs, .. } = &mut report.view else { panic!() };
     let exact = outputs.pop().expect("the exact output comes last");
-    let text = terminal(&report);
+    let text = terminal(&report, USUAL_COLUMNS);
     assert!(!text.contains("exact") && text.contains("Do not show this report to hospitals"), "{text}");
     report.view = ResultView::Program { outputs: vec![exact], lists: Vec::new(), derived: Vec::new() };
-    let text = terminal(&report);
+    let text = terminal(&report, USUAL_COLUMNS);
     assert!(text.contains("contains exact numbers") && !text.contains("Do not show"), "{text}");
     assert!(!crate::html::render(&report).contains("drew the noise"));
     let privacy = &mut report.privacy;
     (privacy.epsilon, privacy.delta, privacy.total, privacy.candidates) = (None, None, None, None);
-    let (text, page) = (terminal(&report), crate::html::render(&report));
+    let (text, page) = (terminal(&report, USUAL_COLUMNS), crate::html::render(&report));
     assert!(
         text.contains("  privacy   no noise: results are exact; every party's policy allowed it\n"),
         "{text}"
@@ -159,7 +159,7 @@ fn counts_released_besides_are_shown() {
             derived: false,
         });
     }
-    let text = terminal(&report);
+    let text = terminal(&report, USUAL_COLUMNS);
     let lines: Vec<&str> = text.lines().skip(13).take(3).collect();
     assert_lines(
         &lines.join("\n"),
@@ -174,11 +174,11 @@ fn counts_released_besides_are_shown() {
 #[test]
 fn the_truth_may_lie_outside() {
     let registry = samples::registry();
-    let text = lift_table(&[&registry, &samples::hospitals()], Some(-0.000_53));
+    let text = lift_table(&[&registry, &samples::hospitals()], Some(-0.000_53), USUAL_COLUMNS);
     assert!(text.ends_with(
         "True difference: -53.0.   Outside the interval of hospitals: chance does that in 5.0 % of runs.\n"
     ));
-    let text = lift_table(&[&registry], Some(-0.000_407));
+    let text = lift_table(&[&registry], Some(-0.000_407), USUAL_COLUMNS);
     assert!(text.ends_with("True difference: -40.7.   The interval contains it.   OK\n"));
 }
 
@@ -188,7 +188,7 @@ fn a_refused_overall_says_why() {
     let ResultView::Lift(view) = &mut report.view else { panic!() };
     view.cells[0].estimate = None;
     view.cells[0].refused = Some("too few rows".into());
-    let text = lift_table(&[&report], Some(0.0));
+    let text = lift_table(&[&report], Some(0.0), USUAL_COLUMNS);
     assert!(text.contains("    refused: too few rows\n") && text.contains("No interval to compare it with."));
 }
 
@@ -196,20 +196,21 @@ fn a_refused_overall_says_why() {
 #[test]
 fn hostile_labels_are_shown_as_text() {
     let report = samples::hostile();
-    let plain = terminal(&report);
+    let plain = terminal(&report, USUAL_COLUMNS);
     assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
     // Besides the shop's: a warning, a count under a heading, and lines of names that wrap.
-    assert_eq!(plain.lines().count(), terminal(&samples::shop()).lines().count() + 4);
-    assert!(terminal(&samples::shop()).replace("10⁻⁶", "").is_ascii(), "our own words are");
+    assert_eq!(plain.lines().count(), terminal(&samples::shop(), USUAL_COLUMNS).lines().count() + 4);
+    assert!(terminal(&samples::shop(), USUAL_COLUMNS).replace("10⁻⁶", "").is_ascii(), "our own words are");
     assert!(plain.lines().all(|line| line.chars().count() <= 200), "{plain}");
 }
 
 #[test]
 fn no_number_that_is_none_is_printed() {
-    let text = terminal(&samples::broken_numbers());
+    let text = terminal(&samples::broken_numbers(), USUAL_COLUMNS);
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
     assert!(
-        terminal(&samples::stored()).contains("Stored answer of an earlier run: no new noise, no charge.\n")
+        terminal(&samples::stored(), USUAL_COLUMNS)
+            .contains("Stored answer of an earlier run: no new noise, no charge.\n")
     );
 }
 
@@ -217,7 +218,7 @@ fn no_number_that_is_none_is_printed() {
 #[test]
 fn what_only_a_checker_needs_comes_last() {
     for report in [samples::shop(), samples::derived(), samples::both()] {
-        let text = terminal(&report);
+        let text = terminal(&report, USUAL_COLUMNS);
         let (before, behind) = text.split_once("\nHow it was computed\n").expect("a heading");
         for late in ["engine yao", "7c41 09aa 5be2", "rows/s"] {
             assert!(behind.contains(late) && !before.contains(late), "{late}: {text}");
@@ -235,10 +236,10 @@ fn what_only_a_checker_needs_comes_last() {
 #[test]
 fn a_refusal_is_explained_in_the_text() {
     let reason = "refused: the test group has about 412 rows, fewer than the minimum of 1000: not shown\n";
-    assert!(terminal(&samples::shop()).contains(reason));
+    assert!(terminal(&samples::shop(), USUAL_COLUMNS).contains(reason));
     let (shop, mut other) = (samples::shop(), samples::shop());
     other.party = "hospitals".into();
-    let text = lift_table(&[&shop, &other], None);
+    let text = lift_table(&[&shop, &other], None, USUAL_COLUMNS);
     for party in ["registry", "hospitals"] {
         assert!(text.contains(&format!("      refused to {party}: the test group has about 412")), "{text}");
     }
@@ -247,7 +248,7 @@ fn a_refusal_is_explained_in_the_text() {
 /// Columns stand under each other, whatever stages and outputs are called.
 #[test]
 fn columns_are_as_wide_as_their_names() {
-    let text = terminal(&samples::many());
+    let text = terminal(&samples::many(), USUAL_COLUMNS);
     let ends = |part: &str| {
         let lines = text.lines().filter(|line| line.contains(part)).map(str::to_owned);
         lines.collect::<Vec<_>>()
@@ -259,7 +260,7 @@ fn columns_are_as_wide_as_their_names() {
     let mut report = samples::program();
     let ResultView::Program { outputs, .. } = &mut report.view else { panic!() };
     outputs[0].label = "x".repeat(38);
-    let text = terminal(&report);
+    let text = terminal(&report, USUAL_COLUMNS);
     let end = |part: &str| {
         let line = text.lines().find(|line| line.contains(part)).expect("a line");
         line.find(part).expect("it is there") + part.len()
@@ -270,7 +271,7 @@ fn columns_are_as_wide_as_their_names() {
 /// Groups of derived numbers, what their intervals cover, and then the sums.
 #[test]
 fn derived_numbers_come_first() {
-    let text = terminal(&samples::derived());
+    let text = terminal(&samples::derived(), USUAL_COLUMNS);
     let shown: Vec<&str> = text.lines().skip(3).take_while(|line| !line.starts_with("  Output")).collect();
     assert_lines(
         &shown[..shown.len() - 2].join("\n"),
