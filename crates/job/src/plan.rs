@@ -517,12 +517,12 @@ fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<Stri
     Ok(totals)
 }
 
-/// What intervals of what a program derives are stated for.
+/// What the noise of what a program derives is stated for.
 fn values(rows: u64) -> String {
     format!(
-        "{} rows count, alike in all groups, and no value depends on another: values evenly over their \
-         ranges (half of the bits yes), or most of them at the lower end (a tenth of the range above it in \
-         the mean; a tenth of the bits yes)",
+        "{} rows count, alike in all groups, and no value depends on another. Even: values lie evenly over \
+         their ranges, and half of the bits are yes. Low: most values lie at the lower end, a tenth of the \
+         range above it in the mean, and a tenth of the bits are yes",
         count(rows)
     )
 }

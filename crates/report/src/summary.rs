@@ -609,15 +609,16 @@ fn derived_table(out: &mut SummaryText, derived: &[DerivedView]) {
             let (name, indent) = if is_group { (&title, "  ") } else { (&number.name, "    ") };
             let names = wrapped(name, widths.name, indent, &format!("{indent}  "));
             let mut text = widths.row(&names[0], &number.value, &number.noise);
-            let mut under: Option<String> = None;
+            let mut under: Vec<String> = Vec::new();
             let tested = number.tests.as_ref().map(|[own, holm]| format!("p {own}, Holm {holm}"));
             // What does not fit behind the numbers goes under them.
             for part in std::iter::once(number.interval.clone()).chain(tested) {
-                let whole = format!("{text}   {part}");
-                match &mut under {
-                    None if whole.chars().count() <= out.columns => text = whole,
-                    None => under = Some(format!("      {part}")),
-                    Some(under) => *under += &format!("   {part}"),
+                let last = under.last_mut().unwrap_or(&mut text);
+                let whole = format!("{last}   {part}");
+                if whole.chars().count() <= out.columns {
+                    *last = whole;
+                } else {
+                    under.push(format!("      {part}"));
                 }
             }
             line(out, &text);

@@ -38,15 +38,15 @@ fn of_mechanism(of: &MechanismNoise) -> String {
 
 /// Of each number its share of rho, and half of the interval that noise alone leaves.
 fn table(plan: &Plan, columns: usize) -> Vec<String> {
-    let head = ["", "groups", "rho", "+/- even", "+/- low"].map(str::to_owned);
+    let head = ["", "groups", "rho", "+/-, even", "+/-, low"].map(str::to_owned);
     let rows: Vec<[String; 5]> = std::iter::once(head).chain(plan.derived_noise.iter().map(cells)).collect();
     let wide = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let numbers: usize = (1..5).map(|at| GAP + wide(at)).sum();
     let name = wide(0).min(columns.saturating_sub(numbers + 2)).max(NAME);
     let values = plan.assumptions.get("values").map_or("", String::as_str);
     let says = format!(
-        "of each number, alone, 95 % of times; chance comes on top, and `tacit simulate` shows both on files. \
-         If {values}"
+        "half of the 95 % interval that noise alone leaves of each number; chance comes on top, and `tacit \
+         simulate` shows both on files. If {values}:"
     );
     let mut lines = Fact::new("noise", says).lines(columns);
     for row in &rows {

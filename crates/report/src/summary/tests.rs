@@ -51,7 +51,8 @@ fn one_party() {
             "  6 released numbers are in report.html.",
             "",
             "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 10⁻⁶)-DP; noise \
-             candidates 64, 63 opened and checked",
+             candidates 64, 63 opened",
+            "            and checked",
             "  ledger    after this result, spent by hospitals: 0.1 of 1 on this party's data",
             "  Learned besides: the sizes of the sets (401,974 and 1,013), of their union (402,263) and of \
              the match (724).",
@@ -199,7 +200,7 @@ fn hostile_labels_are_shown_as_text() {
     let plain = terminal(&report, USUAL_COLUMNS);
     assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
     // Besides the shop's: a warning, a count under a heading, and lines of names that wrap.
-    assert_eq!(plain.lines().count(), terminal(&samples::shop(), USUAL_COLUMNS).lines().count() + 4);
+    assert_eq!(plain.lines().count(), terminal(&samples::shop(), USUAL_COLUMNS).lines().count() + 5);
     assert!(terminal(&samples::shop(), USUAL_COLUMNS).replace("10⁻⁶", "").is_ascii(), "our own words are");
     assert!(plain.lines().all(|line| line.chars().count() <= 200), "{plain}");
 }
@@ -274,32 +275,32 @@ fn derived_numbers_come_first() {
     let text = terminal(&samples::derived(), USUAL_COLUMNS);
     let shown: Vec<&str> = text.lines().skip(3).take_while(|line| !line.starts_with("  Output")).collect();
     assert_lines(
-        &shown[..shown.len() - 2].join("\n"),
+        &shown[..shown.len() - 1].join("\n"),
         &[
-            "  Result                                              value      noise +/-   95 % interval",
+            "  Result                                         value      noise +/-   95 % interval",
             "  Rows",
-            "    spent 0 to 10                                    10,422             41   [10,381, 10,463]",
-            "    spent 10 to 50                                    5,031             41   [4,990, 5,072]",
-            "    spent 50 to 600                                     -12             41   [-53, 29]",
+            "    spent 0 to 10                               10,422             41   [10,381, 10,463]",
+            "    spent 10 to 50                               5,031             41   [4,990, 5,072]",
+            "    spent 50 to 600                                -12             41   [-53, 29]",
             "  Mean of spent, EUR",
-            "    dose = none                                       41.24           0.41   [40.12, 42.36]",
-            "    dose = low                                        45.87           0.43   [44.63, 47.12]",
-            "    dose = high                              not determined not determined   [0, 500]",
+            "    dose = none                                  41.24           0.41   [40.12, 42.36]",
+            "    dose = low                                   45.87           0.43   [44.63, 47.12]",
+            "    dose = high                         not determined not determined   [0, 500]",
             "  Ratio of spent",
-            "    dose = low against dose = none                    1.112          0.015   [1.067, 1.159]",
+            "    dose = low against dose = none               1.112          0.015   [1.067, 1.159]",
             "      p < 0.0001, Holm 0.0002",
-            "    dose = high against dose = none                    1.31 not determined",
+            "    dose = high against dose = none               1.31 not determined",
             "      from 0.0210, upper end not determined by these sums   p 0.09, Holm 0.27",
             "  Needed-to-treat of ill",
-            "    dose = low                           61.0 for one fewer            9.0",
+            "    dose = low                      61.0 for one fewer            9.0",
             "      from 25.3 for one fewer, through no difference, to 142 for one more   p 0.17, Holm 0.34",
-            "    dose = high                          18.4 for one fewer            1.1   13.2 to 29.7 for one fewer",
+            "    dose = high                     18.4 for one fewer            1.1   13.2 to 29.7 for one fewer",
             "      p < 0.0001, Holm < 0.0001",
-            "  Covariance of spent with ill, EUR          not determined not determined   not determined by these sums",
+            "  Covariance of spent with ill, EUR     not determined not determined   not determined by these sums",
             "      p 1, Holm 1",
-            "  Spent by ill, EUR                               -0.000213       0.000051   [-0.000401, -0.000025]",
+            "  Spent by ill, EUR                          -0.000213       0.000051   [-0.000401, -0.000025]",
             "      p 0.026, Holm 0.1",
-            "  Sum of spent, EUR                                 712,300          4,100   [708,200, 716,500]",
+            "  Sum of spent, EUR                            712,300          4,100   [708,200, 716,500]",
             "  The 95 % interval covers sampling and noise together: it is for the population that the rows are a sample",
             "    of.",
             "  Of counts and sums it covers noise alone: it is for the rows that there are.",
@@ -311,8 +312,15 @@ fn derived_numbers_come_first() {
             "    adjusted for all such hypotheses of this view, where several statistics of the same groups are one: who",
             "    calls those real that are at most 5 % is wrong about any of them with a chance of at most 5 %.",
             "  13 intervals of 95 % each: expect about 0.65 of them to miss the truth by chance.",
-            "",
-            "  Noised sums from which these are computed                                                value   noise sigma",
         ],
     );
+    // The sums stand behind everything, by name.
+    let (_, computed) = text.split_once("How it was computed\n").expect("a heading");
+    let sums = computed.lines().skip_while(|line| !line.contains(wording::BEHIND)).nth(1).expect("a table");
+    assert!(sums.trim_start().starts_with("numbers   noise sigma"), "{computed}");
+    // A narrow terminal has every number, and no line that is longer.
+    let narrow = terminal(&samples::derived(), 80);
+    let long = narrow.lines().find(|line| line.chars().count() > 80);
+    assert!(long.is_none(), "{long:?}: {narrow}");
+    assert!(narrow.contains("      from 0.0210, upper end not determined by these sums"), "{narrow}");
 }
