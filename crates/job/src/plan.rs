@@ -36,7 +36,7 @@ use engine::DrawnNoise;
 use matching::MatchEstimate;
 use matching::group::CurveGroup;
 use num_traits::Zero;
-use page::numbers::{count, scaled};
+use page::numbers::{count, counted, scaled};
 use privacy::ledger::PUBLIC;
 use privacy::scales::Scales;
 use privacy::{PrivacyTotal, dummies};
@@ -403,23 +403,19 @@ fn plan_built(
     let [minimum_detectable_effect, public_effect] = effects;
     let shared = assumed.both.unwrap_or(rows[0].min(rows[1]));
     let derived_noise = noise::derived(study, &built.program, &scales, shared)?;
-    if !derived_noise.is_empty() {
-        assumptions.insert("values".into(), values(shared));
-    }
+    assumptions.extend((!derived_noise.is_empty()).then(|| ("values".to_owned(), values(shared))));
     Ok(Plan {
         engines: choice::choices(&open, course, &scales, union, (link, speeds))?,
         rho: spent(study, &scales),
         noise: noise(study, &built.program, &scales),
         derived_noise,
-        clamp_effects: Vec::new(),
         total,
         minimum_detectable_effect,
         public_effect,
         cell_effects,
         stages: estimator.stages,
-        spool: Vec::new(),
-        bill: None,
         assumptions,
+        ..Plan::default()
     })
 }
 
@@ -550,14 +546,14 @@ fn assumptions(
             "speed".into(),
             format!(
                 "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s{}, \
-                 {} cores of each party, a worker on each",
+                 {} of each party, a worker on each",
                 scaled(speeds.and_per_s),
                 scaled(speeds.ots_per_s),
                 scaled(speeds.ring4(Security::SemiHonest)),
                 scaled(speeds.ring4(Security::Malicious)),
                 scaled(speeds.multiplications_per_s),
                 portable(speeds),
-                speeds.cores
+                counted(speeds.cores as u64, "core")
             ),
         ),
     ]);

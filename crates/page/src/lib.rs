@@ -1,4 +1,5 @@
-//! What people read, of any command: numbers as text, lines that fit, markup that cannot be malformed, figures.
+//! What people read, of any command: numbers as text, lines that fit, markup that cannot be malformed,
+//! figures.
 
 pub mod lines;
 pub mod markup;

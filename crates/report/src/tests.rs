@@ -137,7 +137,7 @@ fn a_public_result_names_no_row_and_promises_no_noise_that_is_not_there() {
 #[test]
 fn own_numbers_stand_apart_from_the_public_result() {
     let report = samples::both();
-    let text = summary::terminal(&report, 200);
+    let text = summary::terminal(&report, summary::USUAL_COLUMNS);
     let (before, own) = text.split_once("Reading of your own files. For you only\n").expect("a heading");
     assert!(own.contains("973") && !before.contains("973"), "{text}");
     let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
@@ -304,7 +304,7 @@ fn what_reading_left_out_is_told_by_reason() {
         "3 cells of cost are below -50 and count as that",
         "40 cells of cost are above 449.5 and count as that",
     ];
-    let text = summary::terminal(&report, summary::USUAL_COLUMNS);
+    let text = summary::terminal(&report, 200);
     let (before, own) = text.split_once("Reading of your own files. For you only\n").unwrap();
     for line in told {
         assert!(own.contains(line) && !before.contains(line), "{line}: {text}");

@@ -445,8 +445,8 @@ impl LiftStudy {
         self.advertisers.first().map_or(1, |advertiser| advertiser.value.scale())
     }
 
-    /// The column by whose values results are broken down, and that of the cohorts, where all advertisers have
-    /// one of that name.
+    /// The column by whose values results are broken down, and that of the cohorts, where all advertisers
+    /// have one of that name.
     #[must_use]
     pub fn cell_columns(&self) -> [Option<&str>; 2] {
         let name = |of: &Option<Categories>| of.as_ref().map(|of| of.column.clone());

@@ -186,8 +186,8 @@ impl<'a> Making<'a> {
         ))
     }
 
-    /// Gives the study its title: what was said, or what it is about by the names of columns, or an answer. One
-    /// that somebody chose stays.
+    /// Gives the study its title: what was said, or what it is about by the names of columns, or an answer.
+    /// One that somebody chose stays.
     ///
     /// # Errors
     /// When nobody answers.

@@ -84,7 +84,7 @@ impl Trial {
     }
 }
 
-fn in_folder(folder: &Path, line: &str) -> Done {
+pub fn in_folder(folder: &Path, line: &str) -> Done {
     command(line.split_whitespace()).current_dir(folder).stdin(Stdio::null()).output().unwrap().into()
 }
 
@@ -191,7 +191,7 @@ fn either_party_may_begin() {
 }
 
 /// Feeds lines to a command.
-fn asked(folder: &Path, line: &str, answers: &str) -> Done {
+pub fn asked(folder: &Path, line: &str, answers: &str) -> Done {
     let mut child = command(line.split_whitespace());
     child.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().unwrap();
@@ -233,7 +233,7 @@ fn what_a_file_does_not_say_is_asked() {
 }
 
 /// A file with a header and rows.
-fn table(folder: &Path, name: &str, header: &str, row: impl Fn(u64) -> String, rows: u64) {
+pub fn table(folder: &Path, name: &str, header: &str, row: impl Fn(u64) -> String, rows: u64) {
     let rows: String = (0..rows).map(|i| row(i) + "\n").collect();
     std::fs::write(folder.join(name), format!("{header}\n{rows}")).unwrap();
 }
@@ -388,7 +388,7 @@ fn commas_that_could_separate_thousands_are_not_read_as_decimals() {
 }
 
 /// A mailing of three arms, and what its people spent.
-fn three_arms(folder: &Path, people: u64, odd: &str) {
+pub fn three_arms(folder: &Path, people: u64, odd: &str) {
     let (mut mails, mut sales) =
         ("email,new,segment,sent\n".to_owned(), "email,region,kind,day,amount\n".to_owned());
     for i in 0..people {
@@ -410,7 +410,7 @@ fn three_arms(folder: &Path, people: u64, odd: &str) {
 }
 
 /// With arguments that have spaces in them.
-fn with(folder: &Path, line: &str, more: &[&str]) -> Done {
+pub fn with(folder: &Path, line: &str, more: &[&str]) -> Done {
     let words = line.split_whitespace().chain(more.iter().copied());
     command(words).current_dir(folder).stdin(Stdio::null()).output().unwrap().into()
 }
@@ -455,8 +455,8 @@ fn two_of_three_arms_are_compared() {
     );
     let other = run("check lift/advertiser.toml", &[]).fine().stdout;
     // Its own people are in all arms, and two of three are compared.
-    let supposed = "effect     it supposes: everybody of this party's file is in the trial, and its 3 arms are \
-                    alike: of 9,000 people 6,000 are in the two arms that are compared";
+    let supposed = "effect     it supposes: everybody of this party's file is in the trial, and its 3 arms \
+                    are alike: of 9,000 people 6,000 are in the two arms that are compared";
     assert!(other.contains(supposed), "{other}");
     let study = read(&folder.path().join("lift/study.toml"));
     assert!(study.contains("title  = \"amount: Mens E-Mail against No E-Mail\"\n"), "{study}");
@@ -480,63 +480,6 @@ fn two_of_three_arms_are_compared() {
     };
     // Its deviation is about five.
     assert!(["test", "control"].iter().all(|arm| (rows(arm) - 3000.0).abs() < 60.0), "{publisher}");
-}
-
-/// A label of few rows is asked about before it is one of an arm.
-#[test]
-fn a_slight_label_is_asked_about() {
-    let folder = tempfile::tempdir().unwrap();
-    let row = |i: u64| {
-        let arm = if i < 12 { "mial" } else { ["mail", "none"][(i % 2) as usize] };
-        format!("p{i}@e.org,{arm},2026-02-03")
-    };
-    table(folder.path(), "a.csv", "email,group,sent", row, 4000);
-    let line = "init lift --publisher a.csv --test mail";
-    let stopped = asked(folder.path(), &format!("{line} --stdin"), "1\n");
-    stopped.failed(
-        2,
-        &[
-            "\"mial\" of \"group\" stands in 12 rows alone. Is it an arm?",
-            "correct the file, as \"mail\" is spelt",
-            "would be told to the other party, though few rows have it",
-        ],
-    );
-    assert!(!folder.path().join("lift").exists());
-    let done = asked(folder.path(), &format!("{line} --stdin --out said"), "2\n\nyes\n").fine();
-    assert!(done.stderr.contains("leave_out = [\"mial\"]"), "{}", done.stderr);
-    let done = in_folder(folder.path(), &format!("{line} --yes --out taken")).fine();
-    assert!(done.stderr.contains("note: \"mial\" of \"group\" stands in 12 rows alone"), "{}", done.stderr);
-}
-
-#[test]
-fn nobody_is_left_out_for_a_slip_of_the_pen() {
-    let folder = tempfile::tempdir().unwrap();
-    three_arms(folder.path(), 3000, "q@example.org,0,Mens E-mail,2026-02-04\n");
-    let line = "init lift --publisher mails.csv --out lift --control";
-    let arms = ["No E-Mail", "--test", "Mens E-Mail"];
-    with(folder.path(), line, &arms).failed(
-        2,
-        &["has 1 row with \"Mens E-mail\", which is \"Mens E-Mail\" but for its spelling: correct the file"],
-    );
-    let named = |others: &[&str]| {
-        let flags = others.iter().flat_map(|label| ["--leave-out", label]);
-        with(folder.path(), line, &arms.iter().copied().chain(flags).collect::<Vec<_>>())
-    };
-    named(&["Mens E-mail"])
-        .failed(2, &["rows with \"Womens E-Mail\", which is neither compared nor left out"]);
-    named(&["Childrens"]).failed(2, &["no row of \"segment\" is \"Childrens\"; there are \"Mens E-Mail\","]);
-    named(&["No E-Mail"]).failed(2, &["\"No E-Mail\" is the label of an arm that is compared"]);
-    named(&["Mens E-mail", "Womens E-Mail"]).fine();
-    assert!(read(&folder.path().join("lift/study.toml")).contains("[\"Mens E-mail\", \"Womens E-Mail\"]"));
-    // Later a new arm comes: nobody of it is dropped without a word.
-    let rows = read(&folder.path().join("mails.csv")) + "r@example.org,0,Childrens,2026-02-04\n";
-    std::fs::write(folder.path().join("mails.csv"), rows).unwrap();
-    with(folder.path(), "init lift --advertiser sales.csv --study lift/study.toml --unit EUR", &[]).fine();
-    with(folder.path(), "check lift/publisher.toml", &[]).failed(
-        2,
-        // And the file is called as people call it.
-        &["error: mails.csv, line 3003, column \"segment\": \"Childrens\" is neither", "agree on leave_out"],
-    );
 }
 
 #[test]

@@ -331,8 +331,8 @@ pub fn sums_in_words(labels: &[String]) -> String {
     format!("{} noised sums: {}", numbers::count(labels.len() as u64), each.collect::<Vec<_>>().join("; "))
 }
 
-/// What is said of noised sums that are alike but for their group: their name, how many, and the deviations of
-/// the noise in them.
+/// What is said of noised sums that are alike but for their group: their name, how many, and the deviations
+/// of the noise in them.
 pub fn sums_told(sums: &[ProgramOutput]) -> Vec<[String; 3]> {
     let names: Vec<String> = sums.iter().map(|sum| sum_name(&sum.label)).collect();
     let told = |AlikeLabels { name, places, .. }: AlikeLabels| {

@@ -284,8 +284,8 @@ fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, chosen: [bool; 2]) {
     let why = match chosen[1] {
         false => {
             "Chosen by the file: 99 of 100 people with an event have no larger total (of up to 500 such \
-             people all but four, of fewer than 40 all but one in ten), rounded up to 1, 2 or 5 and zeros. It \
-             tells the other party roughly how large outcomes are."
+             people all but four, of fewer than 40 all but one in ten), rounded up to 1, 2 or 5 and zeros. \
+             It tells the other party roughly how large outcomes are."
         }
         true => "Chosen by the advertiser.",
     };

@@ -255,8 +255,8 @@ fn is_arm(
         _ if rows < guess::LABEL_ROWS => Ok(false),
         _ => {
             eprintln!(
-                "note: \"{label}\" of \"{name}\" stands in {rows_told} alone, and is taken for an arm that is \
-                 left out: correct the file if it is a mistake"
+                "note: \"{label}\" of \"{name}\" stands in {rows_told} alone, and is taken for an arm that \
+                 is left out: correct the file if it is a mistake"
             );
             Ok(true)
         }
