@@ -147,7 +147,7 @@ pub fn public(public: &PublicReport, columns: usize) -> String {
     facts(&mut out, &first);
     line(&mut out, "");
     let shown = ShownView { party: EVERYBODY, view: &public.public };
-    result_lines(&mut out, &[shown], "the JSON of this result");
+    result_lines(&mut out, &[shown], "what --html, --csv, --excel and --json write");
     line(&mut out, "");
     paragraph(&mut out, "  ", wording::public(Some(&public.public_terms)));
     let cost = wording::public_cost(&public.public_terms);
@@ -211,8 +211,16 @@ fn result_lines(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
     numbers_shown(out, views, all_in);
 }
 
-/// How many numbers of lift studies there are, where all of them are, and how often intervals mislead.
+/// How many numbers there are and where all of them are, and how often intervals mislead.
 fn numbers_shown(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
+    let sums = views.iter().map(|shown| match shown.view {
+        ResultView::Lift(_) => 0,
+        ResultView::Program { outputs, derived, .. } => wording::behind(outputs, derived).0.len(),
+    });
+    let sums: usize = sums.sum();
+    if sums > 0 {
+        paragraph(out, "  ", &format!("{} ({sums}) are in {all_in}.", wording::BEHIND));
+    }
     let lifts = || {
         views.iter().filter_map(|shown| match shown.view {
             ResultView::Lift(view) => Some(view),
@@ -224,6 +232,7 @@ fn numbers_shown(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
     }
     paragraph(out, "  ", &wording::numbers_told(lifts(), all_in));
     lifts().filter_map(wording::multiplicity).for_each(|note| paragraph(out, "  ", &note));
+    lifts().filter_map(wording::no_relative).for_each(|note| paragraph(out, "  ", &note));
     lifts().filter_map(wording::noise_alone).for_each(|note| paragraph(out, "  ", &note));
 }
 
