@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use study::StudyFile;
 use study::party::{self, PartySettings, PartySetup};
-use terminal::output;
 use terminal::progress::Working;
+use terminal::{output, width};
 
 /// Validates this side of a study: the study file, the policy, the program, every row of the data. Sends
 /// nothing.
@@ -84,7 +84,8 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
         (true, Ok(())) => output::print_json(&report).map(|()| ExitCode::SUCCESS),
         (false, refused) => {
             let guessed = args.rows.is_none() && agreed.first().parties.len() == 2;
-            output::print(&text::text_of(&report, (&agreed, &built), &file, (serves, guessed)))?;
+            let facts = (serves, guessed);
+            output::print(&text::text_of(&report, (&agreed, &built), &file, facts, width::columns()))?;
             refused.map(|()| ExitCode::SUCCESS)
         }
     }

@@ -1,21 +1,26 @@
 //! `tacit plan`: what a study will cost, before anything is spent.
 
 mod bill;
+mod engines;
 pub mod figure;
+mod noise;
+
+pub use noise::noise_lines;
 
 use crate::args::rows_pair;
 use base::Error;
 use clap::Args;
-use job::plan::{CellEffect, Link, MechanismNoise, Plan, PlanQuestion};
+use job::plan::{CellEffect, ClampEffect, Link, Plan, PlanQuestion};
 use job::spool::SpoolPasses;
-use page::numbers::{bytes, count, duration, plain, scaled};
+use page::lines::Fact;
+use page::numbers::{MISSING, bytes, count, duration, percent, plain, scaled, short};
 use privacy::ledger::PUBLIC;
 use std::path::PathBuf;
 use study::party::PartySettings;
 use study::prices::{BytePath, PriceList};
 use study::transport::ServerTransport;
 use study::{EventValue, PartyRole, Question, Study, StudyFile};
-use terminal::output;
+use terminal::{output, width};
 
 /// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect
 /// that the study could see.
@@ -113,61 +118,96 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
         // Standard output holds one object: the plan, or why it cannot be.
         (true, Err(error)) => Err(error),
         (true, Ok(())) => output::print_json(&plan),
-        (false, room) => output::print(&text(&plan, file.first())).and(room),
+        (false, room) => output::print(&text(&plan, file.first(), width::columns())).and(room),
     }
 }
 
-/// A plan for people: what it could see and what it costs in privacy, bytes and time; what that rests on
-/// comes last.
-pub fn text(plan: &Plan, study: &Study) -> String {
-    let mut lines = effects(plan, study);
-    lines.extend(charges(plan));
+/// A plan for people: what it could see and what it costs in privacy, bytes and time, in lines of so many
+/// columns; what that rests on comes last.
+pub fn text(plan: &Plan, study: &Study, columns: usize) -> String {
+    let wrap = |facts: Vec<Fact>| facts.iter().flat_map(|fact| fact.lines(columns)).collect::<Vec<_>>();
+    let mut lines = wrap([effects(plan, study), charges(plan)].concat());
+    lines.extend(noise_lines(plan, columns));
     lines.push(String::new());
-    lines.extend(cost(plan));
-    lines.extend(tells(plan));
-    lines.extend(assumed(plan));
+    lines.extend(cost(plan, study, columns));
+    lines.extend(wrap(tells(plan).into_iter().chain(assumed(plan)).collect()));
     lines.join("\n")
 }
 
-/// What a lift study would detect, in the unit of its outcome.
-pub fn effects(plan: &Plan, study: &Study) -> Vec<String> {
+/// What a lift study would detect, in the unit of its outcome, and what that supposes.
+pub fn effects(plan: &Plan, study: &Study) -> Vec<Fact> {
+    let fact = |text: String| Fact::new("effect", text);
     let views =
         [("the publisher's view", plan.minimum_detectable_effect), ("the public result", plan.public_effect)];
-    let difference = |effect: f64| difference(effect, study);
     let overall = views.into_iter().filter_map(|(what, effect)| {
-        let shown = difference(effect?);
-        Some(format!(
-            "effect     {what} would detect a difference from {shown} on, in 80 of 100 such studies"
-        ))
+        let shown = difference(effect?, study);
+        Some(fact(format!("{what} would detect a difference from {shown} on, in 80 of 100 such studies")))
     });
-    let mut lines: Vec<String> = overall.collect();
-    let of_cell = |cell: &CellEffect| {
-        let CellEffect { family, viewer, rows: [test, control], effect } = cell;
-        let whose = if viewer == PUBLIC { String::new() } else { format!(" towards {viewer}") };
-        let (test, control) = (count(*test), count(*control));
-        match effect {
-            Some(effect) => format!(
-                "effect     in a cell of the {family}{whose}, of {test} and {control} rows were all alike: \
-                 from \
-                 {} on",
-                difference(*effect)
-            ),
-            None => format!(
-                "effect     in a cell of the {family}{whose}: nothing would be shown, for it has {test} and \
-                 {control} rows were all alike; rho is spent on it all the same"
-            ),
-        }
-    };
-    lines.extend(plan.cell_effects.iter().map(of_cell));
-    lines.extend(plan.assumptions.get("effect").map(|why| format!("effect     {why}")));
+    let mut facts: Vec<Fact> = overall.collect();
+    facts.extend(plan.cell_effects.iter().map(|cell| fact(effect_of_cell(cell, study))));
+    facts.extend(plan.assumptions.get("effect").map(|why| Fact::new("effect", why)));
+    facts.extend(other_clamps(plan, study).map(fact));
     match (&study.kind, plan.assumptions.get("mean_outcome")) {
         (Question::Lift(_), Some(mean)) => {
-            lines.push(format!("effect     that is for a mean outcome of the control arm of {mean}"));
+            facts.push(fact(format!("that is for a mean outcome of the control arm of {mean}")));
+            facts.extend(plan.assumptions.get("rows").map(|rows| fact(format!("it supposes: {rows}"))));
         }
-        (Question::Lift(_), None) => lines.push(no_effect(study)),
+        (Question::Lift(_), None) => facts.push(fact(no_effect(study))),
         _ => {}
     }
-    lines
+    facts
+}
+
+/// What one of several alike cells would detect.
+fn effect_of_cell(CellEffect { family, viewer, rows, effect }: &CellEffect, study: &Study) -> String {
+    let [breakdown, cohort] = cell_names(study);
+    let column = if *family == "breakdown" { breakdown } else { cohort };
+    let whose = if viewer == PUBLIC { String::new() } else { format!(" towards {viewer}") };
+    let [test, control] = rows.map(count);
+    match effect {
+        Some(effect) => format!(
+            "in each group by {column}{whose}, of {test} and {control} rows were all alike: from {} on",
+            difference(*effect, study)
+        ),
+        None => format!(
+            "in each group by {column}{whose}: nothing would be shown, for it has {test} and {control} rows \
+             were all alike; rho is spent on it all the same"
+        ),
+    }
+}
+
+/// What half the clamp and double would detect, each beside the mean that it leaves.
+fn other_clamps(plan: &Plan, study: &Study) -> Option<String> {
+    let Question::Lift(lift) = &study.kind else { return None };
+    let own = f64::from(lift.rule.clamp) / f64::from(lift.scale());
+    let of_mean = |of: &ClampEffect| match of.effect.filter(|_| of.mean > 0.0) {
+        Some(effect) => format!("{} of the mean {} there", percent(effect / of.mean), plain(of.mean, 3)),
+        None => format!("{MISSING} of the mean there"),
+    };
+    let others = plan.clamp_effects.iter().filter(|of| of.clamp != own).map(|of| {
+        let which = if of.clamp < own { "half the clamp" } else { "double the clamp" };
+        let found = match of.effect {
+            Some(effect) => format!("{}, {}", difference(effect, study), of_mean(of)),
+            None => "nothing".to_owned(),
+        };
+        format!("{which} ({}) would detect {found}", amount(of.clamp, study))
+    });
+    let others: Vec<String> = others.collect();
+    let here = plan.clamp_effects.iter().find(|of| of.clamp == own);
+    let here = here.map(|of| format!("; the study's ({}) {}", amount(own, study), of_mean(of)));
+    (!others.is_empty()).then(|| others.join("; ") + &here.unwrap_or_default())
+}
+
+/// What the cells of a breakdown and of cohorts are called: by their column, where there is one.
+pub fn cell_names(study: &Study) -> [&str; 2] {
+    let Question::Lift(lift) = &study.kind else { return ["breakdown", "cohort"] };
+    let [breakdown, cohort] = lift.cell_columns();
+    [breakdown.unwrap_or("breakdown"), cohort.unwrap_or("cohort")]
+}
+
+/// An amount in the outcome's unit.
+fn amount(value: f64, study: &Study) -> String {
+    format!("{} {}", short(value, 6), unit(study))
 }
 
 /// Why no effect is stated of a study whose outcomes are amounts, and what to type.
@@ -175,7 +215,7 @@ fn no_effect(study: &Study) -> String {
     let advertisers = study.parties.iter().filter(|party| party.role == PartyRole::Advertiser);
     let names: Vec<&str> = advertisers.map(|party| party.name.as_str()).collect();
     format!(
-        "effect     none is stated: it hangs on the mean outcome of the control arm, and only the data of {} \
+        "none is stated: it hangs on the mean outcome of the control arm, and only the data of {} \
          have outcomes: ask there, and say it with --mean (--mean 0.5 is 0.5 {} per person)",
         names.join(" and "),
         unit(study)
@@ -210,16 +250,15 @@ fn difference(effect: f64, study: &Study) -> String {
 }
 
 /// What each viewer's result is charged.
-pub fn charges(plan: &Plan) -> Vec<String> {
-    let mut lines = Vec::new();
+pub fn charges(plan: &Plan) -> Vec<Fact> {
+    let fact = |text: String| Fact::new("privacy", text);
+    let mut facts = Vec::new();
     for (viewer, rho) in &plan.rho {
         if *rho == 0.0 {
             let sizes = plan.assumptions.get("sizes").map_or_else(String::new, |sizes| {
                 format!(", and what it learns of sizes is charged all the same: {sizes}")
             });
-            lines.push(format!(
-                "privacy    no noised value is for {viewer}: its release charges nothing{sizes}"
-            ));
+            facts.push(fact(format!("no noised value is for {viewer}: its release charges nothing{sizes}")));
             continue;
         }
         let Some(total) = plan.total.get(viewer) else { continue };
@@ -228,45 +267,36 @@ pub fn charges(plan: &Plan) -> Vec<String> {
         let what = if viewer == PUBLIC { "this view" } else { "all that it gets" };
         let each = if plan.assumptions.contains_key("runs") { " of each run" } else { "" };
         let charged = report::wording::charged(total, &format!("{what}{each}"));
-        lines.push(format!("privacy    {whom}: {charged} = {}", total.words()));
+        facts.push(fact(format!("{whom}: {charged} = {}", total.words())));
     }
-    lines.extend(plan.noise.iter().map(noise));
-    lines
+    facts
 }
 
 /// Stages, disks, dollars and engines.
-pub fn cost(plan: &Plan) -> Vec<String> {
+pub fn cost(plan: &Plan, study: &Study, columns: usize) -> Vec<String> {
     let mut lines = stage_table(plan);
     lines.extend(plan.spool.iter().flat_map(passes));
     lines.extend(plan.bill.iter().flat_map(bill::text));
-    lines.extend(engines(plan));
+    lines.extend(engines::table(plan, study, columns));
     lines.push(String::new());
     lines
 }
 
 /// What each stage tells, and to whom.
-pub fn tells(plan: &Plan) -> impl Iterator<Item = String> + use<'_> {
+pub fn tells(plan: &Plan) -> Vec<Fact> {
     let tells = plan.stages.iter().flat_map(|stage| &stage.tells);
-    tells.map(|tells| format!("tells      {}: {}", tells.to, tells.what))
+    tells.map(|tells| Fact::new("tells", format!("{}: {}", tells.to, tells.what))).collect()
 }
 
 /// What all of it rests on.
-pub fn assumed(plan: &Plan) -> impl Iterator<Item = String> + use<'_> {
-    // Only a lift study has arms and an effect; the mean stands beside it.
+pub fn assumed(plan: &Plan) -> impl Iterator<Item = Fact> + use<'_> {
+    // Only a lift study has arms and an effect; the mean stands beside it, and what is supposed of rows.
     let lift = plan.minimum_detectable_effect.is_some() || plan.public_effect.is_some();
     let said = move |name: &str| {
-        name == "effect" || name == "mean_outcome" || (!lift && ["arms", "power"].contains(&name))
+        ["effect", "mean_outcome", "values"].contains(&name) || (!lift && ["arms", "power"].contains(&name))
     };
     let assumed = plan.assumptions.iter().filter(move |(name, _)| !said(name));
-    assumed.map(|(name, what)| format!("assumed    {name}: {what}"))
-}
-
-/// What one mechanism of a program is charged, and what its noise leaves.
-fn noise(of: &MechanismNoise) -> String {
-    let MechanismNoise { name, to, outputs, rho, half_width } = of;
-    let numbers = if *outputs == 1 { "1 number".to_owned() } else { format!("{outputs} numbers") };
-    let half = page::numbers::trimmed(&format!("{half_width:.2}"));
-    format!("noise      {to}: {numbers} of {name}: rho {rho:.4}, 95 % within {half} of what it counts")
+    assumed.map(|(name, what)| Fact::new("assumed", format!("{name}: {what}")))
 }
 
 /// Gates, transfers, bytes, round trips and time of every stage.
@@ -320,40 +350,6 @@ fn passes(spool: &SpoolPasses) -> Vec<String> {
         // Without a party's file nobody knows how large its source is.
         let reads = if pass.stage == "read" && pass.reads == 0 { "source".into() } else { bytes(pass.reads) };
         lines.push(row(pass.stage, [&reads, &bytes(pass.writes), &bytes(pass.on_disk)]));
-    }
-    lines
-}
-
-/// What each engine would take, and which to choose.
-fn engines(plan: &Plan) -> Vec<String> {
-    if plan.engines.is_empty() {
-        return Vec::new();
-    }
-    let mut lines =
-        vec![String::new(), "engines that could run it, rows and releases without the match:".to_owned()];
-    let name = |choice: &job::plan::Choice| match &*choice.settings {
-        "" => choice.engine.to_owned(),
-        settings => format!("{}, {settings}", choice.engine),
-    };
-    let wide = plan.engines.iter().map(|choice| name(choice).chars().count()).fold(34, usize::max);
-    for choice in &plan.engines {
-        let name = name(choice);
-        let priced = plan.assumptions.get("engine") == Some(&name);
-        let remark = match (&choice.needs, choice.recommended, priced) {
-            (Some(needs), ..) => format!("   needs {needs}"),
-            (None, true, true) => "   recommended: the fastest that needs no other study".to_owned(),
-            (None, true, false) => format!(
-                "   recommended: the fastest; it runs where the study says compute.engine = \"{}\"",
-                choice.engine
-            ),
-            (None, false, true) => "   this study's, as priced above".to_owned(),
-            (None, false, false) => String::new(),
-        };
-        lines.push(format!(
-            "{name:wide$} {:>10} {:>12}{remark}",
-            bytes(choice.bytes),
-            duration(choice.seconds)
-        ));
     }
     lines
 }

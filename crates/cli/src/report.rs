@@ -5,6 +5,7 @@ use clap::Args;
 use report::{NumberTable, PublicReport, RunReport, html, summary};
 use std::path::{Path, PathBuf};
 use terminal::output;
+use terminal::width::columns;
 
 /// Shows a report again, or writes its page or its numbers; or what of it may be passed on.
 #[derive(Debug, Args)]
@@ -69,7 +70,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Error> {
     if args.json {
         return output::print(text.trim_end());
     }
-    let shown: Vec<String> = reports.iter().map(summary::terminal).collect();
+    let shown: Vec<String> = reports.iter().map(|report| summary::terminal(report, columns())).collect();
     output::print(shown.join("\n").trim_end())
 }
 
@@ -86,7 +87,7 @@ fn public(public: &PublicReport, args: &ReportArgs) -> Result<(), Error> {
     write_numbers(&NumberTable::of_public(public), args)?;
     match args.json {
         true => output::print(&report::public_to_json(public)?),
-        false => output::print(summary::public(public).trim_end()),
+        false => output::print(summary::public(public, columns()).trim_end()),
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use study::StudyFile;
 use study::party::{PartySettings, PartySetup};
 use terminal::progress::{Board, ProgressLine};
+use terminal::width::columns;
 use terminal::{machine, output};
 
 /// Runs this party's half of a study; the other party does the same on its machine.
@@ -76,7 +77,7 @@ fn steps(args: RunArgs, answer: &mut Option<RunReport>) -> Result<(), Error> {
         (Err(error), Some(kept)) => {
             let files = write(&party.report, &kept);
             if !args.json {
-                output::print(summary::terminal(&kept).trim_end())?;
+                output::print(summary::terminal(&kept, columns()).trim_end())?;
                 output::print("")?;
             }
             files.err().iter().for_each(|unwritten| eprintln!("warning: {unwritten}"));
@@ -128,7 +129,7 @@ fn one(party: &PartySetup, report: &RunReport, json: bool) -> Result<(), Error> 
     if json {
         output::print(&report::to_json(report)?)?;
     } else {
-        output::print(summary::terminal(report).trim_end())?;
+        output::print(summary::terminal(report, columns()).trim_end())?;
         if files.is_ok() {
             let page = tidy(&party.report).join("report.html");
             output::print(&format!("\nReport: {} and report.json beside it", page.display()))?;
@@ -173,7 +174,7 @@ fn several(party: &PartySetup, file: &StudyFile, parts: Vec<Part>, json: bool) -
         output::print(&text)?;
     } else if !json {
         for report in &all.parts {
-            output::print(summary::terminal(report).trim_end())?;
+            output::print(summary::terminal(report, columns()).trim_end())?;
             output::print("")?;
         }
         if files.is_ok() && !all.parts.is_empty() {

@@ -72,7 +72,12 @@ impl IdentifierReport {
             line(self.present, format!("cells of {name} with an identifier"))?;
         }
         for StepReport { step, changed, first } in &self.steps {
-            line(*changed, format!("cells of {name} changed by {step}, first in {first}"))?;
+            line(
+                *changed,
+                format!(
+                    "cells of {name} are not in the form {step}, and are compared in it, first in {first}"
+                ),
+            )?;
         }
         if let Some(first) = &self.first_repeat {
             line(self.repeats, format!("cells of {name} left out: identifier met before, first in {first}"))?;

@@ -354,7 +354,7 @@ fn reports() -> Vec<Vec<u8>> {
 fn report(data: &[u8]) {
     let Some(text) = text(data) else { return };
     for report in report::all_from_json(text).into_iter().flatten() {
-        let _ = report::summary::terminal(&report);
+        let _ = report::summary::terminal(&report, report::summary::USUAL_COLUMNS);
         let _ = report::html::render(&report);
     }
 }

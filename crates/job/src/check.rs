@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use study::party::{PartySettings, PartySetup};
 use study::transport::ServerTransport;
-use study::{Question, Study, StudyFile};
+use study::{PartyRole, Question, Study, StudyFile};
 
 /// What a check says: the JSON of `tacit check --json`.
 #[derive(Serialize)]
@@ -189,10 +189,44 @@ impl CheckedSide {
         if let Some(rows) = sizes.rows {
             plan::same_rows(study, rows)?;
         }
-        let rows = priced_rows(sizes.rows, self.inputs.as_ref());
+        let rows = priced_rows(sizes.rows, self.own_rows(), self.arms());
         let told = sizes.mean.map(OutcomeGuess::told);
         let outcome = told.or_else(|| OutcomeGuess::of(study, self.inputs.as_ref(), rows[0]));
         Ok(Assumed { rows, both: None, outcome })
+    }
+
+    /// Identifiers of this side's data, and whether it is a lift study's advertiser.
+    fn own_rows(&self) -> Option<(u64, bool)> {
+        let me = self.party.as_ref().and_then(|party| self.agreed.member(&party.as_party));
+        let advertises = me.is_some_and(|member| member.role == PartyRole::Advertiser);
+        Some((self.inputs.as_ref()?.rows_kept, advertises))
+    }
+
+    /// Arms of the trial, those that are left out among them.
+    fn arms(&self) -> u64 {
+        match &self.agreed.first().kind {
+            Question::Lift(lift) => 2 + lift.publisher.leave_out.len() as u64,
+            _ => 2,
+        }
+    }
+
+    /// What a plan supposes of the other side where nobody says its rows.
+    fn supposed(&self, rows: [u64; 2]) -> Option<String> {
+        let (own, advertises) = self.own_rows()?;
+        let kept = page::numbers::count(own);
+        Some(match (advertises, self.arms()) {
+            (false, _) => format!("{kept} of this party's data, and as many of the peer's; else say --rows"),
+            (true, 2) => format!(
+                "everybody of this party's file is in the trial, {kept} people, half in each arm; --rows \
+                 N,{own} says the people N of the publisher"
+            ),
+            (true, arms) => format!(
+                "everybody of this party's file is in the trial, and its {arms} arms are alike: of {kept} \
+                 people {} are in the two arms that are compared; --rows N,{own} says the people N of the \
+                 publisher in these",
+                page::numbers::count(rows[0])
+            ),
+        })
     }
 
     /// What it all comes to. `peer_agrees` says whether the peer's study says the same, where it is known.
@@ -201,12 +235,12 @@ impl CheckedSide {
     /// When the study has no price for these sizes.
     pub fn report(self, sizes: CheckSizes, peer_agrees: Option<bool>) -> Result<SideReport, Error> {
         let assumed = self.assumed(sizes)?;
+        let supposed = self.supposed(assumed.rows).filter(|_| sizes.rows.is_none());
         let Self { agreed, built, inputs, warnings, budget, refused, serves, transport, party, .. } = self;
         let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
         let mut plan = plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
-        if let (None, Some(own)) = (sizes.rows, &inputs) {
-            let rows =
-                format!("{} of this party's data, and as many of the peer's; else say --rows", own.rows_kept);
+        plan.clamp_effects = plan::clamp_effects(&agreed, &assumed, inputs.as_ref(), &plan);
+        if let Some(rows) = supposed {
             plan.assumptions.insert("rows".to_owned(), rows);
         }
         plan.say_link(link);
@@ -258,11 +292,13 @@ fn refusal(budget: Option<&Outlook>) -> Result<(), Error> {
 }
 
 /// Rows to state the price for: those that were asked for, else those of the data that was just read, else a
-/// million.
-fn priced_rows(asked: Option<[u64; 2]>, inputs: Option<&InputReport>) -> [u64; 2] {
+/// million. An advertiser's people are taken to be in all arms alike, of which the publisher enters two.
+fn priced_rows(asked: Option<[u64; 2]>, own: Option<(u64, bool)>, arms: u64) -> [u64; 2] {
     // An empty file has a price, too; and both sides together stay within what a study may have.
-    let own = inputs.map_or(1_000_000, |inputs| inputs.rows_kept.max(1));
-    asked.unwrap_or([own, own.min(limits::ROWS.saturating_sub(own))])
+    let (own, advertises) = own.unwrap_or((1_000_000, false));
+    let own = own.max(1);
+    let first = if advertises { (own * 2 / arms).max(1) } else { own };
+    asked.unwrap_or([first, own.min(limits::ROWS.saturating_sub(first))])
 }
 
 fn describe(

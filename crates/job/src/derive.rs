@@ -1,5 +1,7 @@
 //! From noised sums that a viewer sees to what its program derives from them.
 
+mod expected;
+
 use base::Error;
 use privacy::scales::Scales;
 use program::{DerivedOutput, DerivedStatistic, MechanismKind, Op, Program, SumPlace, Variable, Viewer};
@@ -46,6 +48,24 @@ pub fn untested_views(
 ) -> Result<Vec<DerivedView>, Error> {
     let (own, sums) = NoisedSums::of(program, scales, seen);
     own.iter().map(|derived| sums.view(derived)).collect()
+}
+
+pub use expected::ValueShape;
+
+/// What a viewer would derive of a number if each of its cells had so many rows, whose values lay so in their
+/// ranges and did not depend on each other: how wide its intervals are then.
+///
+/// # Errors
+/// As [`derived_views`].
+pub fn expected_view(
+    program: &Program,
+    scales: &Scales,
+    derived: &DerivedOutput,
+    rows: (f64, ValueShape),
+) -> Result<DerivedView, Error> {
+    let numbers = expected::numbers(program, scales, derived, rows)?;
+    let seen = (derived.to, &numbers[..]);
+    NoisedSums::of(program, scales, seen).1.view(derived)
 }
 
 /// What a derived number tests: sums, and which coefficient of a regression. A difference, a ratio and odds

@@ -191,8 +191,16 @@ fn lift_view(
     let cells = lift.families().into_iter().flat_map(|family| lift.cells(family));
     let cells = cells.filter(|_| !released.is_empty());
     let parts = f64::from(own.scale());
-    let cells =
-        cells.map(|cell| cell_view(lift, scales, &released, cell, &reading).map(|view| in_unit(view, parts)));
+    let [breakdown, cohort] = own.cell_columns().map(|column| column.map(str::to_owned));
+    let cells = cells.map(|cell| {
+        let column = match cell {
+            LiftCell::Overall => None,
+            LiftCell::Breakdown(_) => breakdown.clone(),
+            LiftCell::Cohort(_) => cohort.clone(),
+        };
+        let view = cell_view(lift, scales, &released, cell, &reading)?;
+        Ok::<_, Error>(CellView { column, ..in_unit(view, parts) })
+    });
     debug_assert!(released.iter().all(|r| r.output.viewer == viewer), "a viewer sees its own outputs");
     let mut view = LiftView {
         test: lift.arms[0].clone(),
@@ -247,7 +255,16 @@ fn cell_view(
         Some(_) => (Vec::new(), cell.here.len() as u32),
         None => (cell.counts()?, 0),
     };
-    Ok(CellView { family: family.into(), label, estimate, holm: None, refused, held_back, counts })
+    Ok(CellView {
+        family: family.into(),
+        label,
+        column: None,
+        estimate,
+        holm: None,
+        refused,
+        held_back,
+        counts,
+    })
 }
 
 /// The name of an arm in the JSON report.

@@ -10,8 +10,9 @@ mod question;
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
 pub use effect::{CellEffect, Halves, OutcomeGuess};
-pub use intervals::{IntervalCurve, IntervalPoint, interval_curves};
-pub use noise::MechanismNoise;
+pub(crate) use intervals::clamp_effects;
+pub use intervals::{ClampEffect, IntervalCurve, IntervalPoint, interval_curves};
+pub use noise::{DerivedNoise, MechanismNoise};
 pub use question::PlanQuestion;
 pub(crate) use question::same_rows;
 
@@ -35,6 +36,7 @@ use engine::DrawnNoise;
 use matching::MatchEstimate;
 use matching::group::CurveGroup;
 use num_traits::Zero;
+use page::numbers::{count, counted, scaled};
 use privacy::ledger::PUBLIC;
 use privacy::scales::Scales;
 use privacy::{PrivacyTotal, dummies};
@@ -168,9 +170,16 @@ pub struct Plan {
     /// The same of the cells of breakdowns and cohorts, were all cells of one alike.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cell_effects: Vec<CellEffect>,
+    /// The effect at half the clamp, at the study's and at double, of what everybody sees, else of the
+    /// publisher's view; of studies of one run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clamp_effects: Vec<ClampEffect>,
     /// How a program's budget is split.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<MechanismNoise>,
+    /// How wide the intervals of what a program derives would be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub derived_noise: Vec<DerivedNoise>,
     /// What the parties read and write where their rows do not fit into memory, and how much memory that
     /// needs; empty where they fit, or have to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -370,7 +379,7 @@ fn plan_built(
     let engine = [engines.name(), &settings].into_iter().filter(|text| !text.is_empty());
     assumptions.insert("engine".into(), engine.collect::<Vec<_>>().join(", "));
     if study.matching.matcher.features().public_identifiers {
-        assumptions.insert("rows".into(), format!("{union}, the same at every party"));
+        assumptions.insert("rows".into(), format!("{}, the same at every party", count(union)));
         assumptions.remove("union");
     }
     let total = totals(study, built, &scales)?;
@@ -392,18 +401,21 @@ fn plan_built(
     let cell_effects =
         terms.map_or_else(Vec::new, |terms| viewers.map(|viewer| terms.cells(viewer)).concat());
     let [minimum_detectable_effect, public_effect] = effects;
+    let shared = assumed.both.unwrap_or(rows[0].min(rows[1]));
+    let derived_noise = noise::derived(study, &built.program, &scales, shared)?;
+    assumptions.extend((!derived_noise.is_empty()).then(|| ("values".to_owned(), values(shared))));
     Ok(Plan {
         engines: choice::choices(&open, course, &scales, union, (link, speeds))?,
         rho: spent(study, &scales),
         noise: noise(study, &built.program, &scales),
+        derived_noise,
         total,
         minimum_detectable_effect,
         public_effect,
         cell_effects,
         stages: estimator.stages,
-        spool: Vec::new(),
-        bill: None,
         assumptions,
+        ..Plan::default()
     })
 }
 
@@ -501,6 +513,16 @@ fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<Stri
     Ok(totals)
 }
 
+/// What the noise of what a program derives is stated for.
+fn values(rows: u64) -> String {
+    format!(
+        "{} rows count, alike in all groups, and no value depends on another. Even: values lie evenly over \
+         their ranges, and half of the bits are yes. Low: most values lie at the lower end, a tenth of the \
+         range above it in the mean, and a tenth of the bits are yes",
+        count(rows)
+    )
+}
+
 fn assumptions(
     assumed: &Assumed,
     dearest: &MatchEstimate,
@@ -515,8 +537,8 @@ fn assumptions(
                 counts them";
     let mut all = BTreeMap::from([
         ("time".into(), time.into()),
-        ("rows".into(), format!("{} and {}", assumed.rows[0], assumed.rows[1])),
-        ("union".into(), format!("{}: {}", dearest.rows, dearest.why)),
+        ("rows".into(), format!("{} and {}", count(assumed.rows[0]), count(assumed.rows[1]))),
+        ("union".into(), format!("{}: {}", count(dearest.rows), dearest.why)),
         ("arms".into(), "of equal size, all rows of the publisher".into()),
         ("power".into(), "0.8".into()),
         ("link".into(), format!("{} bit/s, {} s round trip", link.bits_per_s, link.round_trip_s)),
@@ -524,14 +546,14 @@ fn assumptions(
             "speed".into(),
             format!(
                 "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s{}, \
-                 {} core(s) per party, a worker on each",
-                speeds.and_per_s,
-                speeds.ots_per_s,
-                speeds.ring4(Security::SemiHonest),
-                speeds.ring4(Security::Malicious),
-                speeds.multiplications_per_s,
+                 {} of each party, a worker on each",
+                scaled(speeds.and_per_s),
+                scaled(speeds.ots_per_s),
+                scaled(speeds.ring4(Security::SemiHonest)),
+                scaled(speeds.ring4(Security::Malicious)),
+                scaled(speeds.multiplications_per_s),
                 portable(speeds),
-                speeds.cores
+                counted(speeds.cores as u64, "core")
             ),
         ),
     ]);
@@ -544,7 +566,7 @@ fn assumptions(
 fn portable(speeds: Speeds) -> String {
     let [slow, fast] = MULTIPLICATIONS;
     match speeds.multiplications_per_s <= slow {
-        true => format!(" (the portable code; {fast} with AVX-512 IFMA)"),
+        true => format!(" (the portable code; {} with AVX-512 IFMA)", scaled(fast)),
         false => String::new(),
     }
 }

@@ -21,7 +21,7 @@ use data::{DataLocation, InputReport, ReadingMemory, RowStore, RowStream, SpoolR
 use engine::{Clear, Share, Shares, run_rows};
 use join::JoinedTable;
 use net::Session;
-use numbers::{NumberReader, ReadNumber, ReadPart};
+use numbers::{NumberReader, PartName, ReadNumber, ReadPart};
 use page::numbers::{count, counted};
 use privacy::dummies;
 use privacy::scales::Scales;
@@ -156,6 +156,8 @@ pub struct SimulatedView {
 pub struct SimulatedPart {
     /// The cell; `derived` or `outputs` of a program.
     pub name: String,
+    /// The same for people: with the column that a cell's value is of.
+    pub title: String,
     /// Why the one release shows nothing of it.
     pub refused: Option<String>,
     /// In what share of the draws it would be refused; none without draws.
@@ -450,12 +452,12 @@ type Drawn = (Vec<ReadPart>, DrawnParts);
 
 /// Exact numbers with those of a release and of all draws beside them.
 fn put_together(
-    names: Vec<(String, Vec<numbers::NumberName>)>,
+    names: Vec<PartName>,
     exact: Vec<ReadPart>,
     drawn: Option<Drawn>,
     draws: u64,
 ) -> Vec<SimulatedPart> {
-    let part = |(at, ((name, names), exact)): (usize, ((String, Vec<numbers::NumberName>), ReadPart))| {
+    let part = |(at, (PartName { name, title, numbers: names }, exact)): (usize, (PartName, ReadPart))| {
         let released = drawn.as_ref().map(|(released, _)| &released[at]);
         let spreads = drawn.as_ref().map(|(_, parts)| &parts.spreads[at]);
         let number = |(i, (name, exact)): (usize, (numbers::NumberName, ReadNumber))| {
@@ -475,6 +477,7 @@ fn put_together(
         };
         SimulatedPart {
             name,
+            title,
             refused: released.and_then(|part| part.refused.clone()),
             refused_share: drawn.as_ref().map(|(_, parts)| parts.refused[at] as f64 / draws as f64),
             numbers: names.into_iter().zip(exact.numbers).enumerate().map(number).collect(),

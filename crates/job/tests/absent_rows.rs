@@ -187,7 +187,7 @@ fn outputs_that_count_made_up_rows_say_so() {
     let ResultView::Program { outputs, .. } = &beta.view else { panic!("a program's view") };
     assert_eq!(outputs[0].value, beta.disclosed.union.to_string());
     assert!(outputs[0].made_up && outputs[1..].iter().all(|output| !output.made_up), "{outputs:?}");
-    let shown = report::summary::terminal(&beta);
+    let shown = report::summary::terminal(&beta, report::summary::USUAL_COLUMNS);
     assert!(shown.contains("exact, made-up rows counted"), "{shown}");
 }
 

@@ -22,7 +22,7 @@ fn all_see_the_same_number_and_pay_once() {
         assert_eq!(ledger.spent(&lineage, PUBLIC).unwrap(), ratio(1, 10));
         assert!(ledger.spent(&lineage, &world.keys[1 - party]).unwrap() >= ratio(1, 10));
         assert!(ledger.spent_by_all(&lineage).unwrap() <= ratio(11, 100));
-        let text = report::summary::terminal(report);
+        let text = report::summary::terminal(report, report::summary::USUAL_COLUMNS);
         assert!(text.contains("everybody may publish it") && !text.contains("Do not show"), "{text}");
         assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);
     }

@@ -157,7 +157,9 @@ fn one_operator_suffices_for_its_own_side() {
     assert!(notes.lock().unwrap().iter().any(|note| note == text), "{notes:?}");
     assert!(works.broke_off.is_empty());
     assert!(clinic.warnings.iter().any(|w| w.contains("the ledger of works went back from")));
-    for shown in [report::summary::terminal(&clinic), report::html::render(&clinic)] {
+    for shown in
+        [report::summary::terminal(&clinic, report::summary::USUAL_COLUMNS), report::html::render(&clinic)]
+    {
         assert!(shown.replace("\n  ", " ").contains(text), "{shown}");
     }
 }

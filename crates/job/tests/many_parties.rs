@@ -165,7 +165,7 @@ fn privately_matched(in_state: bool) {
         let spent = &report.privacy.viewers;
         assert!(spent.len() == 2 && spent.iter().all(|s| s.rho == 0.01 && s.delta != "0"), "{spent:?}");
         assert!(report.privacy.spent == 0.01);
-        let text = report::summary::terminal(report);
+        let text = report::summary::terminal(report, report::summary::USUAL_COLUMNS);
         assert_eq!(text.matches("  ledger    after this result, spent by ").count(), 2, "{text}");
     }
 }

@@ -54,7 +54,7 @@ fn servers_join_rows_by_keyed_hashes_and_compute_a_lift() {
         assert!(off(report, truth) < 5.0, "{} from {truth}", off(report, truth));
         assert_eq!((report.disclosed.rows.len(), report.disclosed.public_keys), (2, false));
         assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);
-        let text = report::summary::terminal(report);
+        let text = report::summary::terminal(report, report::summary::USUAL_COLUMNS);
         assert!(text.contains("ash saw keyed hashes"), "{text}");
         assert!(report.guarantee.iter().any(|line| line.contains("Whoever holds the salt")));
     }

@@ -1,6 +1,8 @@
-//! What people read, of any command: numbers as text, markup that cannot be malformed, figures.
+//! What people read, of any command: numbers as text, lines that fit, markup that cannot be malformed,
+//! figures.
 
 pub mod form;
+pub mod lines;
 pub mod markup;
 pub mod numbers;
 pub mod picture;

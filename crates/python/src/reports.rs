@@ -27,7 +27,7 @@ impl ReportHandle {
 
     /// What `tacit run` prints.
     fn text(&self) -> String {
-        summary::terminal(&self.0).trim_end().to_owned()
+        summary::terminal(&self.0, summary::USUAL_COLUMNS).trim_end().to_owned()
     }
 
     /// The page that `tacit run` writes.

@@ -26,9 +26,12 @@ fn main() -> std::io::Result<()> {
     ];
     for (name, report) in &pages {
         std::fs::write(directory.join(name).with_extension("html"), report::html::render(report))?;
-        println!("--- {name}\n{}", report::summary::terminal(report));
+        println!("--- {name}\n{}", report::summary::terminal(report, report::summary::USUAL_COLUMNS));
     }
     let both = [&pages[0].1, &pages[1].1];
-    println!("--- side by side\n{}", report::summary::lift_table(&both, Some(-0.000_407)));
+    println!(
+        "--- side by side\n{}",
+        report::summary::lift_table(&both, Some(-0.000_407), report::summary::USUAL_COLUMNS)
+    );
     Ok(())
 }

@@ -386,6 +386,10 @@ pub struct CellView {
     pub family: String,
     /// `overall`, or the value.
     pub label: String,
+    /// The column that has the value, as the study calls it. Absent of `overall`, of cohorts of which
+    /// advertisers have columns of different names, and in reports of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
     /// Difference of mean clamped outcome per person, test minus control; absent when the cell was refused.
     pub estimate: Option<LiftEstimate>,
     /// The p-value of the estimate, adjusted for all cells of the view that have one (Holm); absent without

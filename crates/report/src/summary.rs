@@ -4,17 +4,19 @@
 //! Our own words are ASCII; names and labels come from the study and the peer, so they are cleaned of control
 //! and bidi characters and shortened.
 
+mod derived;
 #[cfg(test)]
 mod tests;
 
-use crate::wording::{self, DerivedNumber, KeptView, LABEL_CHARS, MeanScale, label};
+use crate::wording::{self, KeptView, LABEL_CHARS, MeanScale, label};
 use crate::{
-    CellView, CountView, DerivedView, LiftView, ProgramList, ProgramOutput, PublicReport, ResultView,
-    RunReport, StageReport,
+    CellView, CountView, LiftView, ProgramList, ProgramOutput, PublicReport, ResultView, RunReport,
+    StageReport,
 };
 use base::clean;
+use page::lines::wrapped;
 use page::numbers::{
-    bytes, count, duration, grouped, handled, p_value, percent, power, rho, scaled, short, significant,
+    bytes, count, duration, handled, p_value, percent, power, rho, scaled, short, significant,
 };
 use std::fmt::Write;
 
@@ -23,17 +25,26 @@ const LABEL_WIDTH: usize = 38;
 /// Columns of one party's numbers, without a breakdown and with one.
 const VIEW_WIDTH: usize = 26;
 const VIEW_WIDTH_WITH_CELLS: usize = 30;
-/// Columns of a number that a program derives, and of its noise.
-const DERIVED_WIDTH: usize = 14;
 /// Columns of the name of a stage, at least.
 const STAGE_WIDTH: usize = 9;
-/// Columns of running text.
-const TEXT_WIDTH: usize = 110;
+/// Columns of running text where no terminal says how many there are.
+pub const USUAL_COLUMNS: usize = 110;
+/// Text that is being written, in lines of so many columns.
+struct SummaryText {
+    text: String,
+    columns: usize,
+}
 
-/// One party's report. Lines end with a newline.
+impl SummaryText {
+    fn new(columns: usize) -> Self {
+        Self { text: String::new(), columns }
+    }
+}
+
+/// One party's report, in lines of so many columns. Lines end with a newline.
 #[must_use]
-pub fn terminal(report: &RunReport) -> String {
-    let mut out = String::new();
+pub fn terminal(report: &RunReport, columns: usize) -> String {
+    let mut out = SummaryText::new(columns);
     line(&mut out, &clean(&report.study.title));
     facts(&mut out, &[label(&report.study.name), format!("seen by {}", wording::seen_by(report))]);
     if report.stored {
@@ -72,17 +83,15 @@ pub fn terminal(report: &RunReport) -> String {
     }
     own_lines(&mut out, report);
     computed_lines(&mut out, report);
-    out
+    out.text
 }
 
 /// What reading this party's own files did, and what follows from it.
-fn own_lines(out: &mut String, report: &RunReport) {
+fn own_lines(out: &mut SummaryText, report: &RunReport) {
     line(out, "");
     line(out, &format!("{}. {}", wording::OWN_FILES, wording::FOR_YOU));
-    for text in report.inputs.to_string().lines() {
-        let (count, what) = text.trim().split_once(' ').unwrap_or((text, ""));
-        line(out, &clean(&format!("{:>14} {what}", grouped(count))));
-    }
+    let columns = out.columns;
+    wording::input_lines(&report.inputs, columns).iter().for_each(|text| line(out, text));
     wording::own_match(report).iter().for_each(|text| paragraph(out, "  ", text));
     for warning in &report.own_warnings {
         paragraph(out, "  ", &format!("warning: {}", clean(warning)));
@@ -90,7 +99,7 @@ fn own_lines(out: &mut String, report: &RunReport) {
 }
 
 /// Which study by which engine, and what each stage took.
-fn computed_lines(out: &mut String, report: &RunReport) {
+fn computed_lines(out: &mut SummaryText, report: &RunReport) {
     line(out, "");
     line(out, wording::COMPUTED);
     let of = [
@@ -99,6 +108,7 @@ fn computed_lines(out: &mut String, report: &RunReport) {
         format!("hash {}", label(&report.study.hash)),
     ];
     facts(out, &of);
+    derived::sums_behind(out, report);
     stage_lines(out, &report.stages);
     worker_lines(out, report);
     wording::values_released(report).iter().for_each(|text| paragraph(out, "  ", text));
@@ -115,7 +125,7 @@ fn computed_lines(out: &mut String, report: &RunReport) {
 }
 
 /// What failed in the computation, and what was there before.
-fn worker_lines(out: &mut String, report: &RunReport) {
+fn worker_lines(out: &mut SummaryText, report: &RunReport) {
     if let Some(failed) = report.workers.as_ref().and_then(wording::failed_units) {
         line(out, &format!("  workers   {failed}; these units alone were computed again"));
     }
@@ -124,10 +134,10 @@ fn worker_lines(out: &mut String, report: &RunReport) {
     }
 }
 
-/// The public result by itself: the same text at all parties.
+/// The public result by itself: the same text at all parties, in lines of so many columns.
 #[must_use]
-pub fn public(public: &PublicReport) -> String {
-    let mut out = String::new();
+pub fn public(public: &PublicReport, columns: usize) -> String {
+    let mut out = SummaryText::new(columns);
     let study = &public.study;
     line(&mut out, &clean(&study.title));
     let mut first = vec![label(&study.name), format!("parties {}", wording::names(&public.parties))];
@@ -154,7 +164,7 @@ pub fn public(public: &PublicReport) -> String {
         line(&mut out, &format!("  part of   {}", label_in_full(whole)));
     }
     line(&mut out, &format!("  program   {}", label_in_full(&study.program)));
-    out
+    out.text
 }
 
 /// A hash: longer than a label, and nothing but hex digits where nobody changed it.
@@ -173,7 +183,7 @@ struct ShownView<'a> {
 }
 
 /// What anybody may publish first, marked as that, then what this party alone sees.
-fn public_and_own(out: &mut String, report: &RunReport, public: &ResultView) {
+fn public_and_own(out: &mut SummaryText, report: &RunReport, public: &ResultView) {
     let everybody = ShownView { party: EVERYBODY, view: public };
     let party = label(&report.party);
     let own = ShownView { party: &party, view: &report.view };
@@ -196,13 +206,13 @@ fn public_and_own(out: &mut String, report: &RunReport, public: &ResultView) {
 }
 
 /// Views with what is said of their numbers.
-fn result_lines(out: &mut String, views: &[ShownView<'_>], all_in: &str) {
+fn result_lines(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
     views.iter().for_each(|view| view_lines(out, *view));
     numbers_shown(out, views, all_in);
 }
 
 /// How many numbers there are and where all of them are, and how often intervals mislead.
-fn numbers_shown(out: &mut String, views: &[ShownView<'_>], all_in: &str) {
+fn numbers_shown(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
     let sums = views.iter().map(|shown| match shown.view {
         ResultView::Lift(_) => 0,
         ResultView::Program { outputs, derived, .. } => wording::behind(outputs, derived).0.len(),
@@ -227,16 +237,16 @@ fn numbers_shown(out: &mut String, views: &[ShownView<'_>], all_in: &str) {
 }
 
 /// One view.
-fn view_lines(out: &mut String, shown: ShownView<'_>) {
+fn view_lines(out: &mut SummaryText, shown: ShownView<'_>) {
     match shown.view {
         ResultView::Lift(view) => {
-            *out += &table_of(&[Column { party: shown.party.to_owned(), view }], None);
+            lift_lines(out, &[Column { party: shown.party.to_owned(), view }], None);
             verdict_line(out, view);
             also_released(out, view);
         }
         ResultView::Program { outputs, lists, derived } => {
             let (_, outputs) = wording::behind(outputs, derived);
-            derived_table(out, derived);
+            derived::table(out, derived);
             if !derived.is_empty() && !outputs.is_empty() {
                 line(out, "");
             }
@@ -255,7 +265,8 @@ fn whose_bytes(report: &RunReport) -> &'static str {
 /// The lift views of several parties side by side. `truth` is the true difference of means per person, where
 /// it is known. Reports of programs are left out; without a lift view the text is empty.
 #[must_use]
-pub fn lift_table(views: &[&RunReport], truth: Option<f64>) -> String {
+pub fn lift_table(views: &[&RunReport], truth: Option<f64>, columns: usize) -> String {
+    let mut out = SummaryText::new(columns);
     let columns: Vec<Column<'_>> = views
         .iter()
         .filter_map(|report| match &report.view {
@@ -266,28 +277,25 @@ pub fn lift_table(views: &[&RunReport], truth: Option<f64>) -> String {
             ResultView::Program { .. } => None,
         })
         .collect();
-    table_of(&columns, truth)
+    lift_lines(&mut out, &columns, truth);
+    out.text
 }
 
-fn table_of(columns: &[Column<'_>], truth: Option<f64>) -> String {
-    let Some(first) = columns.first() else {
-        return String::new();
-    };
+fn lift_lines(out: &mut SummaryText, columns: &[Column<'_>], truth: Option<f64>) {
+    let Some(first) = columns.first() else { return };
     let scale = MeanScale::of(columns.iter().map(|column| column.view));
     let heading = format!("{} {}", wording::capital(&label(&wording::noun(first.view))), scale.per());
     let names = columns.iter().flat_map(|column| wording::cell_names(column.view));
     let arms = [&first.view.test, &first.view.control].map(|arm| label(arm));
     let labels = widest(names.chain(arms), LABEL_WIDTH - 2).max(heading.chars().count() - 2) + 4;
     let table = Table { scale, columns, labels };
-    let mut out = String::new();
     let seen: Vec<String> = columns.iter().map(|column| format!("what {} sees", column.party)).collect();
-    line(&mut out, &table.row(2, &heading, &seen));
-    table.overall(&mut out);
-    table.other_cells(&mut out);
+    line(out, &table.row(2, &heading, &seen));
+    table.overall(out);
+    table.other_cells(out);
     if let Some(truth) = truth {
-        table.truth(&mut out, truth);
+        table.truth(out, truth);
     }
-    out
 }
 
 /// What was disclosed to both sides besides the result, in one sentence.
@@ -392,7 +400,12 @@ impl Table<'_> {
     }
 
     /// A row of the overall cells; left out when no column has a value for it.
-    fn values(&self, out: &mut String, label: &str, value: impl Fn(&LiftView, &CellView) -> Option<String>) {
+    fn values(
+        &self,
+        out: &mut SummaryText,
+        label: &str,
+        value: impl Fn(&LiftView, &CellView) -> Option<String>,
+    ) {
         let shown = self.columns.iter().map(|column| value(column.view, wording::overall(column.view)?));
         let shown: Vec<Option<String>> = shown.collect();
         if shown.iter().any(Option::is_some) {
@@ -401,7 +414,7 @@ impl Table<'_> {
         }
     }
 
-    fn overall(&self, out: &mut String) {
+    fn overall(&self, out: &mut SummaryText) {
         let view = self.columns[0].view;
         let scale = &self.scale;
         for (arm, name) in [&view.test, &view.control].into_iter().enumerate() {
@@ -435,7 +448,7 @@ impl Table<'_> {
     }
 
     /// Why a cell has no numbers; and to whom, where several views are side by side.
-    fn refused(&self, out: &mut String, indent: &str, column: &Column<'_>, reason: &str) {
+    fn refused(&self, out: &mut SummaryText, indent: &str, column: &Column<'_>, reason: &str) {
         let to = if self.columns.len() > 1 { format!(" to {}", column.party) } else { String::new() };
         paragraph(out, indent, &format!("refused{to}: {}", clean(reason)));
     }
@@ -446,27 +459,28 @@ impl Table<'_> {
         format!("{}  {}{holm}", self.scale.show(estimate.lift), self.scale.interval(estimate.interval))
     }
 
-    fn other_cells(&self, out: &mut String) {
+    fn other_cells(&self, out: &mut SummaryText) {
         for family in ["breakdown", "cohort"] {
-            let mut labels: Vec<&str> = Vec::new();
+            let mut all: Vec<&CellView> = Vec::new();
             for cell in self.columns.iter().flat_map(|column| &column.view.cells) {
-                if cell.family == family && !labels.contains(&cell.label.as_str()) {
-                    labels.push(&cell.label);
+                if cell.family == family && !all.iter().any(|known| known.label == cell.label) {
+                    all.push(cell);
                 }
             }
-            if !labels.is_empty() {
+            if !all.is_empty() {
                 let level = percent(self.columns[0].view.confidence);
                 let heading = vec![format!("{level} interval{:>10}", "Holm"); self.columns.len()];
                 line(out, &self.row(2, &format!("Difference by {family}"), &heading));
             }
-            for (name, label) in labels.iter().zip(wording::told_apart(&labels, LABEL_CHARS)) {
-                let of = |cell: &&CellView| cell.family == family && cell.label == *name;
+            let names: Vec<String> = all.iter().map(|cell| wording::cell_name(cell)).collect();
+            for (known, name) in all.iter().zip(wording::told_apart(&names, LABEL_CHARS)) {
+                let of = |cell: &&CellView| cell.family == family && cell.label == known.label;
                 let text = |cell: Option<&CellView>| {
                     cell.map_or_else(String::new, |cell| self.difference_and_interval(cell))
                 };
                 let shown: Vec<String> =
                     self.columns.iter().map(|column| text(column.view.cells.iter().find(of))).collect();
-                line(out, &self.row(4, &label, &shown));
+                line(out, &self.row(4, &name, &shown));
                 for column in self.columns {
                     let cell = column.view.cells.iter().find(of);
                     if let Some(reason) = cell.and_then(|cell| cell.refused.as_deref()) {
@@ -477,7 +491,7 @@ impl Table<'_> {
         }
     }
 
-    fn truth(&self, out: &mut String, truth: f64) {
+    fn truth(&self, out: &mut SummaryText, truth: f64) {
         let intervals: Vec<(&str, Option<[f64; 2]>)> = self
             .columns
             .iter()
@@ -511,17 +525,18 @@ impl Table<'_> {
     }
 }
 
-fn verdict_line(out: &mut String, view: &LiftView) {
+fn verdict_line(out: &mut SummaryText, view: &LiftView) {
     let Some(estimate) = wording::overall(view).and_then(|cell| cell.estimate) else {
         return;
     };
     let words = wording::verdict_words(view, &estimate);
     line(out, "");
-    line(out, &format!("  {}: {words}. {}", wording::capital(&wording::better(view)), clamp_note(view)));
+    let better = wording::capital(&wording::better(view));
+    paragraph(out, "  ", &format!("{better}: {words}. {}", clamp_note(view)));
 }
 
 /// The counts released for all people that no estimate was made of.
-fn also_released(out: &mut String, view: &LiftView) {
+fn also_released(out: &mut SummaryText, view: &LiftView) {
     let counts = wording::overall(view).map_or(&[][..], |cell| &cell.counts);
     let mut shown: Vec<&str> = Vec::new();
     for released in counts.iter().filter(|released| !wording::is_core(&released.quantity)) {
@@ -555,55 +570,7 @@ fn clamp_note(view: &LiftView) -> String {
     format!("The intervals are for outcomes clamped at {} per person.", wording::clamp(view))
 }
 
-/// What a program derives, group by group, and what the intervals cover.
-fn derived_table(out: &mut String, derived: &[DerivedView]) {
-    let groups = wording::derived_groups(derived);
-    if groups.is_empty() {
-        return;
-    }
-    // A number that is its group has no name of its own: it stands beside the title.
-    let named: Vec<(String, &DerivedNumber<'_>)> = groups
-        .iter()
-        .flat_map(|group| {
-            let name = |number: &DerivedNumber<'_>| match &*number.name {
-                "" => format!("  {}", wording::capital(&group.title())),
-                name => format!("    {name}"),
-            };
-            group.numbers.iter().map(move |number| (name(number), number))
-        })
-        .collect();
-    let names = widest(named.iter().map(|(name, _)| name), LABEL_WIDTH + 2);
-    let values = widest(named.iter().map(|(_, number)| &number.value), DERIVED_WIDTH);
-    let row = |name: &str, value: &str, noise: &str| {
-        format!("{name:<names$} {value:>values$} {noise:>DERIVED_WIDTH$}")
-    };
-    line(out, &format!("{}   {}", row("  Result", "value", "noise +/-"), wording::level(derived)));
-    let mut rows = named.iter();
-    for group in &groups {
-        if !group.numbers[0].name.is_empty() {
-            line(out, &format!("  {}", wording::capital(&group.title())));
-        }
-        for (name, number) in rows.by_ref().take(group.numbers.len()) {
-            let DerivedNumber { value, noise, interval, tests, .. } = number;
-            let tested = |[own, holm]: &[String; 2]| format!("p {own}, Holm {holm}");
-            let mut text = row(name, value, noise);
-            // What does not fit behind the numbers goes under them.
-            for part in [Some(interval.clone()), tests.as_ref().map(tested)].into_iter().flatten() {
-                let whole = format!("{text}   {part}");
-                if whole.chars().count() <= TEXT_WIDTH {
-                    text = whole;
-                } else {
-                    line(out, &text);
-                    text = format!("      {part}");
-                }
-            }
-            line(out, &text);
-        }
-    }
-    wording::covered(derived).iter().for_each(|note| paragraph(out, "  ", note));
-}
-
-fn program_table(out: &mut String, title: &str, outputs: &[ProgramOutput]) {
+fn program_table(out: &mut SummaryText, title: &str, outputs: &[ProgramOutput]) {
     if outputs.is_empty() {
         return;
     }
@@ -620,7 +587,7 @@ fn program_table(out: &mut String, title: &str, outputs: &[ProgramOutput]) {
     }
 }
 
-fn program_lists(out: &mut String, lists: &[ProgramList]) {
+fn program_lists(out: &mut SummaryText, lists: &[ProgramList]) {
     for list in lists {
         let shown = wording::told_apart(&list.keys, LABEL_CHARS);
         let others =
@@ -630,7 +597,7 @@ fn program_lists(out: &mut String, lists: &[ProgramList]) {
     }
 }
 
-fn stage_lines(out: &mut String, stages: &[StageReport]) {
+fn stage_lines(out: &mut SummaryText, stages: &[StageReport]) {
     let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
     let names = wording::told_apart(&names, LABEL_CHARS);
     let width = widest(&names, STAGE_WIDTH);
@@ -650,17 +617,17 @@ fn stage_lines(out: &mut String, stages: &[StageReport]) {
     }
 }
 
-fn privacy_lines(out: &mut String, report: &RunReport) {
+fn privacy_lines(out: &mut SummaryText, report: &RunReport) {
     let privacy = &report.privacy;
     let (Some(epsilon), Some(delta)) = (privacy.epsilon, privacy.delta) else {
-        line(out, &format!("  privacy   {}", wording::NO_NOISE));
+        named(out, "privacy", wording::NO_NOISE);
         let charged = match &report.disclosed.dummies {
             Some(dummies) => {
                 format!("charged for the sizes shown: rho {}, delta {}", dummies.rho, power(&dummies.delta))
             }
             None => "nothing was charged".to_owned(),
         };
-        line(out, &format!("  ledger    {}", label(&charged)));
+        named(out, "ledger", &label(&charged));
         if report.disclosed.dummies.is_some() {
             spent_lines(out, report);
         }
@@ -676,17 +643,17 @@ fn privacy_lines(out: &mut String, report: &RunReport) {
             short(delta, 3)
         ),
     };
-    line(out, &format!("  privacy   {paid}; {}", wording::noise_of(privacy)));
+    named(out, "privacy", &format!("{paid}; {}", wording::noise_of(privacy)));
     if let Some(unit) = &privacy.unit {
-        line(out, &format!("  unit      one {}, as the study says", label(unit)));
+        named(out, "unit", &format!("one {}, as the study says", label(unit)));
     }
     spent_lines(out, report);
 }
 
 /// What each other viewer has spent on this party's data.
-fn spent_lines(out: &mut String, report: &RunReport) {
+fn spent_lines(out: &mut SummaryText, report: &RunReport) {
     for spent in wording::spent(report) {
-        line(out, &format!("  ledger    after this result, spent by {spent}"));
+        named(out, "ledger", &format!("after this result, spent by {spent}"));
     }
 }
 
@@ -696,12 +663,12 @@ fn widest(texts: impl IntoIterator<Item = impl AsRef<str>>, least: usize) -> usi
 }
 
 /// Facts side by side, on further lines where they do not fit.
-fn facts(out: &mut String, facts: &[String]) {
+fn facts(out: &mut SummaryText, facts: &[String]) {
     let mut text = String::new();
     for fact in facts {
         if text.is_empty() {
             text.clone_from(fact);
-        } else if text.chars().count() + 3 + fact.chars().count() <= TEXT_WIDTH {
+        } else if text.chars().count() + 3 + fact.chars().count() <= out.columns {
             text = format!("{text}   {fact}");
         } else {
             line(out, &text);
@@ -711,26 +678,23 @@ fn facts(out: &mut String, facts: &[String]) {
     line(out, &text);
 }
 
-fn line(out: &mut String, text: &str) {
-    out.push_str(text);
-    out.push('\n');
+/// One line; of several empty ones one.
+fn line(out: &mut SummaryText, text: &str) {
+    if text.is_empty() && out.text.ends_with("\n\n") {
+        return;
+    }
+    out.text.push_str(text);
+    out.text.push('\n');
 }
 
-/// Wraps at [`TEXT_WIDTH`]; a word that is longer stands alone.
-fn paragraph(out: &mut String, indent: &str, text: &str) {
-    let mut width = indent.len();
-    out.push_str(indent);
-    for (i, word) in text.split_whitespace().enumerate() {
-        let chars = word.chars().count();
-        if i > 0 && width + 1 + chars > TEXT_WIDTH {
-            let _ = write!(out, "\n{indent}  ");
-            width = indent.len() + 2;
-        } else if i > 0 {
-            out.push(' ');
-            width += 1;
-        }
-        out.push_str(word);
-        width += chars;
-    }
-    out.push('\n');
+/// Running text; all lines but the first stand two further in.
+fn paragraph(out: &mut SummaryText, indent: &str, text: &str) {
+    let lines = wrapped(text, out.columns, indent, &format!("{indent}  "));
+    lines.iter().for_each(|text| line(out, text));
+}
+
+/// What is said of something with a name, under each other.
+fn named(out: &mut SummaryText, name: &str, text: &str) {
+    let lines = wrapped(text, out.columns, &format!("  {name:<10}"), &" ".repeat(12));
+    lines.iter().for_each(|text| line(out, text));
 }

@@ -76,7 +76,11 @@ fn a_public_result_is_the_same_at_all_parties() {
     };
     let made = [&own, &other].map(|report| {
         let public = PublicReport::of(report).expect("a public result");
-        [public_to_json(&public).expect("JSON"), summary::public(&public), html::render_public(&public)]
+        [
+            public_to_json(&public).expect("JSON"),
+            summary::public(&public, summary::USUAL_COLUMNS),
+            html::render_public(&public),
+        ]
     });
     assert_eq!(made[0], made[1]);
     for text in &made[0] {
@@ -115,7 +119,11 @@ fn a_public_result_names_no_row_and_promises_no_noise_that_is_not_there() {
     }
     let texts = |report: &RunReport| {
         let public = PublicReport::of(report).expect("a public result");
-        [public_to_json(&public).expect("JSON"), summary::public(&public), html::render_public(&public)]
+        [
+            public_to_json(&public).expect("JSON"),
+            summary::public(&public, summary::USUAL_COLUMNS),
+            html::render_public(&public),
+        ]
     };
     for text in texts(&report) {
         assert!(!text.contains("c136") && !text.contains("nobody knows the noise"), "{text}");
@@ -129,7 +137,7 @@ fn a_public_result_names_no_row_and_promises_no_noise_that_is_not_there() {
 #[test]
 fn own_numbers_stand_apart_from_the_public_result() {
     let report = samples::both();
-    let text = summary::terminal(&report);
+    let text = summary::terminal(&report, summary::USUAL_COLUMNS);
     let (before, own) = text.split_once("Reading of your own files. For you only\n").expect("a heading");
     assert!(own.contains("973") && !before.contains("973"), "{text}");
     let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
@@ -233,7 +241,7 @@ fn reports_without_adjusted_numbers_are_read() {
 fn sizes_with_made_up_rows_are_said_as_such() {
     let mut report = samples::hospitals();
     (report.disclosed.matched_upper_bound, report.inputs.rows_kept) = (764, 389);
-    let exact = summary::terminal(&report);
+    let exact = summary::terminal(&report, summary::USUAL_COLUMNS);
     assert!(exact.contains("and of the match (764)") && !exact.contains("made-up"), "{exact}");
     let charged = DummiesInfo {
         epsilon: "1/5".into(),
@@ -243,10 +251,10 @@ fn sizes_with_made_up_rows_are_said_as_such() {
     };
     report.disclosed.dummies = Some(charged.clone());
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let older = flat(&summary::terminal(&report));
+    let older = flat(&summary::terminal(&report, summary::USUAL_COLUMNS));
     assert!(older.contains("of the match (764, made-up ones among them)"), "{older}");
     report.disclosed.dummies = Some(DummiesInfo { in_match: Some(370), in_match_sigma: Some(20), ..charged });
-    let (text, page) = (summary::terminal(&report), html::render(&report));
+    let (text, page) = (summary::terminal(&report, summary::USUAL_COLUMNS), html::render(&report));
     let about = "764, made-up ones among them: about 394 without them, give or take 40";
     let own = "The size of the match that was disclosed, 764, has made-up rows in it: of this \
                party&#39;s 389 rows no more than these can have matched.";
@@ -274,7 +282,10 @@ fn what_noise_does_is_said() {
     let page = html::render(&report);
     assert!(page.contains("Noise can make a count, a sum or a sum of squares negative."), "{page}");
     assert!(page.contains("1 of these intervals is that of noise alone"), "{page}");
-    assert!(summary::terminal(&report).contains("1 of these intervals is that of noise alone"));
+    assert!(
+        summary::terminal(&report, summary::USUAL_COLUMNS)
+            .contains("1 of these intervals is that of noise alone")
+    );
     // A difference may be negative without that.
     let ResultView::Lift(view) = &mut report.view else { panic!("a lift report") };
     view.cells[0].counts[4].quantity = "centred_tail".into();
@@ -298,7 +309,7 @@ fn what_reading_left_out_is_told_by_reason() {
         "3 cells of cost are below -50 and count as that",
         "40 cells of cost are above 449.5 and count as that",
     ];
-    let text = summary::terminal(&report);
+    let text = summary::terminal(&report, 200);
     let (before, own) = text.split_once("Reading of your own files. For you only\n").unwrap();
     for line in told {
         assert!(own.contains(line) && !before.contains(line), "{line}: {text}");

@@ -9,12 +9,13 @@ mod tests;
 mod told;
 
 pub use derived::{
-    BEHIND, DerivedGroup, DerivedNumber, behind, covered, derived_groups, is_needed_to_treat, is_ratio, level,
+    BEHIND, DerivedGroup, DerivedNumber, alike_in_words, behind, covered, derived_groups, is_needed_to_treat,
+    is_ratio, level, sums_in_words, sums_told,
 };
 
 pub use told::{
-    amount, disclosed_match, made_up_rows, multiplicity, negative_numbers, no_relative, noise_alone,
-    numbers_told, own_match, values_released,
+    amount, disclosed_match, input_lines, made_up_rows, multiplicity, negative_numbers, no_relative,
+    noise_alone, numbers_told, own_match, values_released,
 };
 
 use crate::summary::has_exact_numbers;
@@ -701,13 +702,18 @@ pub fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
-/// The cells of a view for a reader, in their order: `all people`, or a label of which no two are cut alike.
+/// The cells of a view for a reader, in their order, of which no two are cut alike.
 pub fn cell_names(view: &LiftView) -> Vec<String> {
-    let name = |cell: &CellView| match cell.family.as_str() {
-        "overall" => "all people".to_owned(),
-        _ => cell.label.clone(),
-    };
-    told_apart(&view.cells.iter().map(name).collect::<Vec<_>>(), LABEL_CHARS)
+    told_apart(&view.cells.iter().map(cell_name).collect::<Vec<_>>(), LABEL_CHARS)
+}
+
+/// A cell for a reader: `all people`, `newbie = 1`; a report of an earlier version knows its value alone.
+pub fn cell_name(cell: &CellView) -> String {
+    match (cell.family.as_str(), &cell.column) {
+        ("overall", _) => "all people".to_owned(),
+        (_, Some(column)) => format!("{column} = {}", cell.label),
+        (_, None) => cell.label.clone(),
+    }
 }
 
 /// Names of rows of one table, cleaned: of at most `most` characters, but for those that would look alike.

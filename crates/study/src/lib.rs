@@ -444,6 +444,19 @@ impl LiftStudy {
     pub fn scale(&self) -> u32 {
         self.advertisers.first().map_or(1, |advertiser| advertiser.value.scale())
     }
+
+    /// The column by whose values results are broken down, and that of the cohorts, where all advertisers
+    /// have one of that name.
+    #[must_use]
+    pub fn cell_columns(&self) -> [Option<&str>; 2] {
+        let name = |of: &Option<Categories>| of.as_ref().map(|of| of.column.clone());
+        let cohort = self.advertisers.first().and_then(|first| first.cohort.as_ref());
+        let alike = |cohort: &&Categories| {
+            self.advertisers.iter().all(|other| name(&other.cohort).as_deref() == Some(&*cohort.column))
+        };
+        let breakdown = self.publisher.breakdown.as_ref();
+        [breakdown, cohort.filter(alike)].map(|of| of.map(|of| of.column.as_str()))
+    }
 }
 
 impl Study {

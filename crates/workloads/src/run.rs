@@ -11,6 +11,7 @@ use net::{ChannelSecurity, Meet, OperatorTerms, Rendezvous, Session, Status};
 use osprey::{Memory, Oblivious};
 use serde::Serialize;
 use std::io::Write;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use yao::wires::{Price, Role, To, WireParty};
 
@@ -164,8 +165,15 @@ fn meet(args: &Args, workload: Workload, size: usize, me: PartyId) -> Result<Ses
     let name = format!("osprey-boolean {} {size} {}", workload.name(), args.no_check);
     let agreement = *Seed::from_bytes([0; 32]).fork(&name).expose();
     let roster = Roster::new(PARTIES);
-    let watch = |status: &Status| {
-        let _ = writeln!(std::io::stderr(), "{status}");
+    // Attempts come every second, and what is said of them stays the same.
+    let told = Mutex::new(String::new());
+    let watch = move |status: &Status| {
+        let text = status.to_string();
+        let Ok(mut told) = told.lock() else { return };
+        if *told != text {
+            let _ = writeln!(std::io::stderr(), "{text}");
+            *told = text;
+        }
     };
     let meeting = Meet::new(me, roster.clone(), endpoint, ChannelSecurity::Tcp, agreement)
         .terms(TERMS)

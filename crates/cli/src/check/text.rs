@@ -5,170 +5,189 @@ use crate::plan;
 use job::budget::{Outlook, Towards};
 use job::check::{CheckReport, placeholders};
 use job::prepare::Built;
+use page::lines::{Fact, wrapped};
 use program::Viewer;
+use report::wording;
 use studies::lift::{LiftCell, LiftLayout, LiftParameters, OutputMeaning};
 use study::transport::protects;
 use study::{NoiseFrom, Question, Study, StudyFile};
 
 /// What the ledger says of this study, by viewer.
-fn budget_lines(budget: &Outlook) -> Vec<String> {
+fn budget_facts(budget: &Outlook) -> Vec<Fact> {
+    let fact = |text: String| Fact::new("budget", text);
     let Some(lineage) = &budget.lineage else {
-        return vec!["budget     nothing is charged to this party's data".to_owned()];
+        return vec![Fact::new("budget", "nothing is charged to this party's data")];
     };
-    let of = |towards: &Towards| {
-        let Towards { viewer, spent, budget, takes, left, sizes, published, runs, charged, .. } = towards;
-        let mut text =
-            format!("budget     {spent} of {budget} spent towards {viewer}; this study takes up to {takes}");
-        if *runs > 1 {
-            text += &format!(" in {runs} runs");
-        }
-        if published != "0" {
-            text += &format!(", {published} of it for public results of runs with others");
-        }
-        if charged != "0" {
-            text += &format!(
-                "; {charged} of it was charged before and is not taken again while the data of both sides \
-                 are the same"
-            );
-            if sizes != "0" {
-                text += &format!(" (but for {sizes} for sizes of a match, from the third match on)");
-            }
-        }
-        text + &left.as_ref().map_or_else(String::new, |left| format!("; {left} is left afterwards"))
-    };
-    let mut lines: Vec<String> = budget.towards.iter().map(of).collect();
-    lines.extend(budget.towards.iter().filter_map(|towards| {
+    let mut facts: Vec<Fact> = budget.towards.iter().map(|towards| fact(spent(towards))).collect();
+    facts.extend(budget.towards.iter().filter_map(|towards| {
         let period = towards.period.as_ref()?;
-        Some(format!(
-            "budget     {period} spent towards {}; nothing of the budget comes back after it",
-            towards.viewer
-        ))
+        let viewer = &towards.viewer;
+        Some(fact(format!("{period} spent towards {viewer}; nothing of the budget comes back after it")))
     }));
-    lines.push(match &budget.total {
-        Some(total) => {
-            format!("budget     {} of {total} spent by all viewers of lineage {lineage}", budget.spent_by_all)
-        }
+    let spent = &budget.spent_by_all;
+    facts.push(fact(match &budget.total {
+        Some(total) => format!("{spent} of {total} spent by all viewers of lineage {lineage}"),
         None => format!(
-            "budget     {} spent by all viewers of lineage {lineage}; no bound beside each viewer's \
-             (policy.total)",
-            budget.spent_by_all
+            "{spent} spent by all viewers of lineage {lineage}; no bound beside each viewer's (policy.total)"
         ),
-    });
+    }));
     if budget.ledger_is_new {
-        lines.push("budget     the ledger is not there yet: the first run makes it".to_owned());
+        facts.push(fact("the ledger is not there yet: the first run makes it".to_owned()));
     }
-    lines.extend(budget.notes.iter().map(|note| format!("warning    {note}")));
-    lines
+    facts.extend(budget.notes.iter().map(|note| Fact::new("warning", note)));
+    facts
 }
 
-/// What a check found. `guessed` says that the other side's rows are a guess, `serves` that this side is a
-/// server.
+/// What one viewer has spent, and what this study takes.
+fn spent(towards: &Towards) -> String {
+    let Towards { viewer, spent, budget, takes, left, sizes, published, runs, charged, .. } = towards;
+    let mut text = format!("{spent} of {budget} spent towards {viewer}; this study takes up to {takes}");
+    if *runs > 1 {
+        text += &format!(" in {runs} runs");
+    }
+    if published != "0" {
+        text += &format!(", {published} of it for public results of runs with others");
+    }
+    if charged != "0" {
+        text += &format!(
+            "; {charged} of it was charged before and is not taken again while the data of both sides are \
+             the same"
+        );
+        if sizes != "0" {
+            text += &format!(" (but for {sizes} for sizes of a match, from the third match on)");
+        }
+    }
+    text + &left.as_ref().map_or_else(String::new, |left| format!("; {left} is left afterwards"))
+}
+
+/// What a check found, in lines of so many columns. `guessed` says that the other side's rows are a guess,
+/// `serves` that this side is a server.
 pub(super) fn text_of(
     checked: &CheckReport,
     (agreed, built): (&StudyFile, &[Built]),
     file: &str,
     (serves, guessed): (bool, bool),
+    columns: usize,
 ) -> String {
     let study = agreed.first();
-    let mut lines = vec![
-        next(checked, agreed, file, serves),
-        String::new(),
-        format!("study      {}: {}", study.name, study.title),
-        format!("hash       {}   in full {}", agreed.hash(), checked.study.hash),
-    ];
-    if checked.peer_agrees == Some(true) {
-        lines.push("peer       the peer's study says the same".to_owned());
-    }
-    lines.extend(left_out(study));
-    lines.extend(checked.warnings.iter().map(|warning| format!("warning    {warning}")));
-    lines.extend(plan::effects(&checked.plan, study));
-    lines.extend(checked.budget.iter().flat_map(budget_lines));
+    let wrap = |facts: Vec<Fact>| facts.iter().flat_map(|fact| fact.lines(columns)).collect::<Vec<_>>();
+    let mut lines = wrapped(&next(checked, agreed, file, serves), columns, "", "  ");
+    lines.push(String::new());
+    lines.extend(wrap(before(checked, agreed)));
     if let Some(inputs) = &checked.inputs {
         lines.push("data       read and valid:".to_owned());
-        lines.push(inputs.to_string());
+        lines.extend(wording::input_lines(inputs, columns));
     }
     lines.push(String::new());
-    lines.extend(revealed(checked, built));
-    lines.extend(checked.rows.iter().map(|rows| format!("rows       {rows}")));
-    lines.extend(checked.besides.iter().map(|besides| format!("besides    {besides}")));
-    lines.extend(servers(study));
-    lines.extend(runs(checked, agreed));
-    lines.extend(plan::charges(&checked.plan));
-    lines.extend(noise(checked, study));
+    let mut facts = revealed(checked, built, study);
+    facts.extend(checked.rows.iter().map(|rows| Fact::new("rows", rows)));
+    facts.extend(checked.besides.iter().map(|besides| Fact::new("besides", besides)));
+    facts.extend(servers(study));
+    facts.extend(runs(checked, agreed));
+    facts.extend(plan::charges(&checked.plan));
+    facts.extend(noise(checked, study));
+    lines.extend(wrap(facts));
+    lines.extend(plan::noise_lines(&checked.plan, columns));
     lines.push(String::new());
-    lines.extend(plan::cost(&checked.plan));
-    lines.extend(plan::tells(&checked.plan));
-    lines.push(format!("program    {}", checked.study.program));
-    lines.extend(plan::assumed(&checked.plan));
-    if let (true, Some(inputs)) = (guessed, &checked.inputs) {
-        let (what, mean) = match study.kind {
-            Question::Lift(_) => ("effect, bytes", ", and the control arm's mean: --mean X"),
-            _ => ("bytes", ""),
-        };
-        lines.push(format!(
-            "assumed    the other side has as many rows as this one, {}: {what} and time are for that. State \
-             both: --rows N,M with the first party's first{mean}",
-            page::numbers::count(inputs.rows_kept)
-        ));
+    lines.extend(plan::cost(&checked.plan, study, columns));
+    let mut facts = plan::tells(&checked.plan);
+    facts.push(Fact::new("program", &checked.study.program));
+    facts.extend(plan::assumed(&checked.plan));
+    if guessed && checked.inputs.is_some() {
+        facts.push(Fact::new("assumed", say_both(study)));
     }
+    lines.extend(wrap(facts));
     lines.join("\n")
 }
 
+/// What is said before the data: which study it is, what it would detect, and what is left of the budget.
+fn before(checked: &CheckReport, agreed: &StudyFile) -> Vec<Fact> {
+    let study = agreed.first();
+    let mut facts = vec![
+        Fact::new("study", format!("{}: {}", study.name, study.title)),
+        Fact::new("hash", format!("{}   in full {}", agreed.hash(), checked.study.hash)),
+    ];
+    if checked.peer_agrees == Some(true) {
+        facts.push(Fact::new("peer", "the peer's study says the same"));
+    }
+    facts.extend(left_out(study));
+    facts.extend(checked.warnings.iter().map(|warning| Fact::new("warning", warning)));
+    facts.extend(plan::effects(&checked.plan, study));
+    facts.extend(checked.budget.iter().flat_map(budget_facts));
+    facts
+}
+
+/// What to say where the other side's rows are a guess.
+fn say_both(study: &Study) -> String {
+    let (what, mean) = match study.kind {
+        Question::Lift(_) => ("effect, bytes", ", and the control arm's mean: --mean X"),
+        _ => ("bytes", ""),
+    };
+    format!(
+        "the other side's rows are a guess (rows, above): {what} and time are for that. State both: --rows \
+         N,M with the first party's first{mean}"
+    )
+}
+
 /// Arms that are not compared.
-fn left_out(study: &Study) -> Option<String> {
+fn left_out(study: &Study) -> Option<Fact> {
     let Question::Lift(lift) = &study.kind else { return None };
     let labels: Vec<String> = lift.publisher.leave_out.iter().map(|label| format!("{label:?}")).collect();
     (!labels.is_empty()).then(|| {
-        format!(
-            "left out   rows of the arms {}: as if they were in no file, neither matched nor counted",
-            labels.join(", ")
+        let of = labels.join(", ");
+        Fact::new(
+            "left out",
+            format!("rows of the arms {of}: as if they were in no file, neither matched nor counted"),
         )
     })
 }
 
 /// Runs of the publisher with several advertisers.
-fn runs(checked: &CheckReport, agreed: &StudyFile) -> Vec<String> {
+fn runs(checked: &CheckReport, agreed: &StudyFile) -> Vec<Fact> {
     let runs = agreed.runs.len();
     if runs < 2 {
         return Vec::new();
     }
-    let mut lines = vec![format!(
-        "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one result \
-         of \
-         all of them is [lift] advertisers = \"together\""
+    let mut facts = vec![Fact::new(
+        "runs",
+        format!(
+            "{runs}: the publisher with each advertiser, a release and a charge for each; one result of all \
+             of them is [lift] advertisers = \"together\""
+        ),
     )];
     let hashes = checked.study.runs.iter();
-    lines.extend(hashes.map(|(name, hash)| format!("run        with {name}: hash {hash}")));
-    lines
+    facts.extend(hashes.map(|(name, hash)| Fact::new("run", format!("with {name}: hash {hash}"))));
+    facts
 }
 
 /// Where noise comes from.
-fn noise(checked: &CheckReport, study: &Study) -> Option<String> {
+fn noise(checked: &CheckReport, study: &Study) -> Option<Fact> {
     checked.plan.total.values().next()?;
-    Some(match study.noise() {
+    let from = match study.noise() {
         NoiseFrom::Inside => {
-            "noise      drawn inside the computation, from coins of all parties: nobody knows it".to_owned()
+            "drawn inside the computation, from coins of all parties: nobody knows it".to_owned()
         }
         NoiseFrom::CutAndChoose(candidates) => format!(
-            "noise      {candidates} candidates: a party that bends its noise is caught {} times of \
-             {candidates}; fewer are faster and catch less (policy.candidates is a party's floor). It knows \
-             the \
-             noise: with noise = \"inside\" nobody does",
+            "{candidates} candidates: a party that bends its noise is caught {} times of {candidates}; fewer \
+             are faster and catch less (policy.candidates is a party's floor). It knows the noise: with \
+             noise = \"inside\" nobody does",
             candidates - 1
         ),
-    })
+    };
+    Some(Fact::new("noise", from))
 }
 
 /// What each viewer is shown, and how exactly: once for all who are shown the same.
-fn revealed(checked: &CheckReport, built: &[Built]) -> Vec<String> {
-    let mut lines = Vec::new();
+fn revealed(checked: &CheckReport, built: &[Built], study: &Study) -> Vec<Fact> {
+    let mut facts = Vec::new();
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for (viewer, labels) in &checked.revealed {
-        if let Some(derived) = checked.derived.get(viewer) {
-            lines.push(format!("results    for {viewer}, of what is revealed to it: {}", derived.join("; ")));
+        let derived = checked.derived.get(viewer);
+        if let Some(derived) = derived {
+            facts.push(Fact::new("results", format!("for {viewer}: {}", wording::alike_in_words(derived))));
         }
         if labels.is_empty() {
-            lines.push(format!("revealed   nothing is revealed to {viewer} alone"));
+            facts.push(Fact::new("revealed", format!("nothing is revealed to {viewer} alone")));
             continue;
         }
         let how = match checked.class {
@@ -180,30 +199,33 @@ fn revealed(checked: &CheckReport, built: &[Built]) -> Vec<String> {
             "dp" => "with noise, but for what it knows itself",
             _ => "EXACTLY",
         };
-        let what = built.iter().find_map(|built| families(built, viewer));
-        let text = format!("{how}: {}", what.unwrap_or_else(|| labels.join("; ")));
+        let what = built.iter().find_map(|built| families(built, study, viewer));
+        let what = what.unwrap_or_else(|| match derived {
+            Some(_) => format!("what these are computed from, {}", wording::sums_in_words(labels)),
+            None => labels.join("; "),
+        });
+        let text = format!("{how}: {what}");
         match groups.iter_mut().find(|(_, known)| *known == text) {
             Some((viewers, _)) => viewers.push(viewer),
             None => groups.push((vec![viewer], text)),
         }
     }
-    lines.extend(groups.into_iter().map(|(viewers, text)| {
+    facts.extend(groups.into_iter().map(|(viewers, text)| {
         let (whom, each) = (viewers.join(" and to "), if viewers.len() > 1 { ", each" } else { "" });
-        format!("revealed   to {whom}{each}, {text}")
+        Fact::new("revealed", format!("to {whom}{each}, {text}"))
     }));
-    lines
+    facts
 }
 
 /// The numbers of a lift study that a viewer is shown, family by family; nothing of other studies.
-fn families(built: &Built, viewer: &str) -> Option<String> {
+fn families(built: &Built, study: &Study, viewer: &str) -> Option<String> {
     let (lift, layout) = built.lift.as_ref()?;
     let parties = &built.program.parties;
     let sees = |to: Viewer| to.only().map_or("everybody", |_| to.name(parties)) == viewer;
     let whole = family(layout, lift, |o| sees(o.viewer) && o.cell == LiftCell::Overall)?;
-    let cells = [
-        ("breakdown", LiftCell::Breakdown(0), &lift.breakdown),
-        ("cohort", LiftCell::Cohort(0), &lift.cohorts),
-    ];
+    let [breakdown, cohort] = plan::cell_names(study);
+    let cells =
+        [(breakdown, LiftCell::Breakdown(0), &lift.breakdown), (cohort, LiftCell::Cohort(0), &lift.cohorts)];
     let of_cells = cells.into_iter().filter_map(|(name, cell, values)| {
         let one = family(layout, lift, |o| sees(o.viewer) && o.cell == cell)?;
         let what = if one == whole { "the same".to_owned() } else { one };
@@ -254,17 +276,17 @@ fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, serves: bool) -> 
 }
 
 /// What each server sees, by name; nothing where the owners compute.
-fn servers(study: &Study) -> Vec<String> {
+fn servers(study: &Study) -> Vec<Fact> {
     let Some(servers) = &study.servers else { return Vec::new() };
     let names = |joins: bool| {
         let of = servers.members.iter().filter(|server| servers.joins(server) == joins);
         of.map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ")
     };
-    let mut lines = Vec::new();
+    let mut facts = Vec::new();
+    let mut say = |text: String| facts.push(Fact::new("servers", text));
     if servers.joiners.is_some() {
-        lines.push(format!(
-            "servers    {}: the numbers of rows, and which rows of different owners are equal, by keyed \
-             hashes",
+        say(format!(
+            "{}: the numbers of rows, and which rows of different owners are equal, by keyed hashes",
             names(true)
         ));
     }
@@ -272,12 +294,10 @@ fn servers(study: &Study) -> Vec<String> {
         true => "the number of rows, and nothing of the identifiers: which rows are equal shows nowhere",
         false => "the numbers of rows, and nothing of which are equal",
     };
-    lines.push(format!("servers    {}: {others}", names(false)));
+    say(format!("{}: {others}", names(false)));
     if let Some(transport) = &servers.transport {
-        lines.push(format!(
-            "servers    compute over \"{transport}\", as agreed: {}",
-            protects(&transport.to_string())
-        ));
+        let protected = protects(&transport.to_string());
+        say(format!("compute over \"{transport}\", as agreed: {protected}"));
     }
-    lines
+    facts
 }

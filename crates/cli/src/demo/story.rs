@@ -4,11 +4,13 @@ use super::PARTIES;
 use super::files::{Folder, Made};
 use base::Error;
 use job::plan::{Assumed, Link, OutcomeGuess, Speeds, plan};
+use page::lines::wrapped;
 use page::numbers::{bytes, count, counted, duration};
 use release::rational::shown;
 use report::RunReport;
 use report::summary;
 use study::Question;
+use terminal::width::columns;
 
 /// Loopback, for the plan.
 const LINK: Link = Link { bits_per_s: 2e10, round_trip_s: 1e-4 };
@@ -60,7 +62,13 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
         let shown = page::numbers::short(effect * f64::from(per), 3);
         format!(", smallest effect it can see: {shown} per {}", count(u64::from(per)))
     });
-    lines.push(format!("  plan       {}, {}{effect}", duration(seconds), bytes(sent)));
+    // What the plan cannot know: two processes share this machine, and how many are in both files.
+    let text = format!(
+        "{} of computing by a core of each party, {} were nobody in both files{effect}",
+        duration(seconds),
+        bytes(sent)
+    );
+    lines.extend(wrapped(&text, columns(), "  plan       ", &" ".repeat(13)));
     Ok(lines.join("\n") + "\n")
 }
 
@@ -74,7 +82,8 @@ pub fn closing(reports: [&RunReport; 2], truth: f64, contained: bool, folder: &F
         "\n  The truth is from the published counts of cases, 33 and 115.   {}\n",
         if contained { "OK" } else { "NOT OK" }
     );
-    text += &format!("  What each side learned besides: {}\n", summary::besides(first));
+    let besides = format!("What each side learned besides: {}", summary::besides(first));
+    text += &(wrapped(&besides, columns(), "  ", "    ").join("\n") + "\n");
     let pages = PARTIES.map(|party| folder.report(party).join("report.html").display().to_string());
     text += &format!(
         "\n  Reports: {} (and .json).\n  Total {}, {}, peak memory {} and {}\n",
@@ -92,9 +101,9 @@ pub fn closing(reports: [&RunReport; 2], truth: f64, contained: bool, folder: &F
 pub fn table(reports: [&RunReport; 2], truth: f64) -> String {
     let [first, second] = reports;
     if first.is_public() && first.public == second.public {
-        return summary::lift_table(&[first], Some(truth));
+        return summary::lift_table(&[first], Some(truth), columns());
     }
-    summary::lift_table(&reports, Some(truth))
+    summary::lift_table(&reports, Some(truth), columns())
 }
 
 /// What each party's own ledger says of the other as a viewer.
@@ -112,20 +121,19 @@ pub fn ledger(reports: [&RunReport; 2]) -> String {
     };
     let each = match [&first.privacy.total, &second.privacy.total] {
         [Some(a), Some(b)] if a == b => {
-            format!(
-                "\n  privacy  each party: {} = {}",
-                report::wording::charged(a, "all that it got"),
-                a.words()
-            )
+            let charged = report::wording::charged(a, "all that it got");
+            Some(format!("each party: {charged} = {}", a.words()))
         }
         [Some(a), Some(b)] => {
-            format!("\n  privacy  {}: {}; {}: {}", first.party, a.words(), second.party, b.words())
+            Some(format!("{}: {}; {}: {}", first.party, a.words(), second.party, b.words()))
         }
-        _ => String::new(),
+        _ => None,
     };
-    format!(
-        "  {engine}{checked}{each}\n  ledger   rho debited before the result was opened: {}; {}",
-        side(first, second),
-        side(second, first)
-    )
+    let debited =
+        format!("rho debited before the result was opened: {}; {}", side(first, second), side(second, first));
+    let mut lines = wrapped(&format!("{engine}{checked}"), columns(), "  ", "    ");
+    for (name, text) in each.into_iter().map(|text| ("privacy", text)).chain([("ledger", debited)]) {
+        lines.extend(wrapped(&text, columns(), &format!("  {name:<9}"), &" ".repeat(11)));
+    }
+    lines.join("\n")
 }

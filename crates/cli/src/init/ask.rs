@@ -56,6 +56,17 @@ impl Answering {
         }
     }
 
+    /// [`Answering::choose`] of what has a usual answer, which holds where nobody is asked.
+    ///
+    /// # Errors
+    /// When standard input ends.
+    pub fn offer(self, flag: &str, question: &str, answers: &[String], usual: usize) -> Result<usize, Error> {
+        match self {
+            Self::Asked => self.choose(flag, question, answers, Some(usual)),
+            Self::Proposed | Self::Flags => Ok(usual),
+        }
+    }
+
     /// An answer in words that `read` understands.
     ///
     /// # Errors

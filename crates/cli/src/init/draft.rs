@@ -2,9 +2,9 @@
 //! adds to them.
 
 use base::Error;
+use page::lines::wrapped;
 use std::path::Path;
 use study::StudyFile;
-use terminal::width::wrapped;
 
 /// Columns of a comment, at most.
 const WIDTH: usize = 100;

@@ -15,7 +15,7 @@ use data::RowStore;
 use data::survey::{TimeKind, TimeSurvey};
 use std::path::PathBuf;
 use study::time::Unit;
-use study::{LiftStudy, MAX_CLAMP, Question, Study};
+use study::{EventValue, LiftStudy, MAX_CLAMP, Question, Study};
 
 /// Makes study, party file and key of a lift study: one party begins it, the other completes it.
 #[derive(Debug, Args)]
@@ -90,9 +90,12 @@ pub struct LiftInitArgs {
     /// Most that one person adds to the total, in the unit of values
     #[arg(long, value_name = "R", conflicts_with = "publisher", help_heading = "Advertiser")]
     pub clamp: Option<String>,
-    /// The report calls a smaller outcome better
-    #[arg(long, conflicts_with = "publisher", help_heading = "Advertiser")]
+    /// The report calls a smaller outcome better: illness, returns
+    #[arg(long, conflicts_with_all = ["publisher", "higher_is_better"], help_heading = "Advertiser")]
     pub lower_is_better: bool,
+    /// The report calls a larger outcome better: purchases. So it is unless told
+    #[arg(long, conflicts_with = "publisher", help_heading = "Advertiser")]
+    pub higher_is_better: bool,
     /// The unit of times: second, minute, hour or day; the finest that the files have unless told
     #[arg(long, value_name = "UNIT", value_parser = ["second", "minute", "hour", "day"])]
     pub time_unit: Option<String>,
@@ -172,9 +175,24 @@ pub fn run(args: &LiftInitArgs) -> Result<(), Error> {
     let period = both(exact);
     making.tell(period.shown());
     draft.set("time", period.section(making.completes));
-    making.limit(&typed(&draft, side, None)?)?;
+    let study = typed(&draft, side, None)?;
+    making.limit(&study)?;
+    let title = title(&draft, &study);
+    making.entitle(&mut draft, &title)?;
     let draft = if making.completes { draft.finished() } else { draft };
     making.finish(&draft, beginning.other)
+}
+
+/// What a study is about, by what is known of it.
+fn title(draft: &StudyDraft, study: &Study) -> String {
+    let LiftStudy { publisher, advertisers, .. } = lift(study);
+    let outcome =
+        advertisers.iter().filter(|_| draft.get("advertiser").is_some()).map(|own| match &own.value {
+            EventValue::Columns { columns, .. } => columns.join(", "),
+            EventValue::Constant(_) => format!("events ({})", own.events.join(", ")),
+        });
+    let arms = draft.get("publisher").map(|_| format!("{} against {}", publisher.test, publisher.control));
+    outcome.chain(arms).collect::<Vec<_>>().join(": ")
 }
 
 fn unit(said: &str) -> Unit {

@@ -59,6 +59,11 @@ pub struct Making<'a> {
     cap: Option<String>,
 }
 
+/// The title of a study that has none yet.
+const UNTITLED: &str = "untitled";
+/// Said of a title that nobody chose.
+const TITLE_COMMENT: &str = "Made of the names of columns (--title TEXT): a line that heads the reports.";
+
 /// Said of a name that nobody chose.
 const NAMED_BY_FILE: &str = " (by the name of its file unless answered otherwise; --party says another)";
 
@@ -161,15 +166,8 @@ impl<'a> Making<'a> {
             absolute(&self.out).ok().and_then(|out| Some(out.file_name()?.to_string_lossy().into_owned()));
         let proposed = folder.map(|name| guess::plain_name(&name)).filter(|name| !name.is_empty());
         let name = self.common.name.clone().or(proposed).unwrap_or_else(|| kind.to_owned());
-        let title = self.common.title.clone().unwrap_or_else(|| {
-            match kind {
-                "lift" => "Did the treatment change the outcome, and by how much?",
-                "program" => "Counts and means over the rows that both parties have",
-                _ => "Which rows both parties have",
-            }
-            .to_owned()
-        });
-        self.tell(format!("the study's name and title: {name}, \"{title}\""));
+        let title = self.common.title.as_deref().unwrap_or(UNTITLED);
+        self.tell(format!("the study's name: {name}"));
         StudyDraft::new(format!(
             "{}format = \"tacit-study/1\"\nname   = {}\nkind   = \"{kind}\"\ntitle  = {}\n\n{}unfinished = \
              \"{}\"\n",
@@ -179,13 +177,49 @@ impl<'a> Making<'a> {
                  of the data what its lines say."
             ),
             quoted(&name),
-            quoted(&title),
+            quoted(title),
             comment(&format!(
                 "UNFINISHED: the other party completes the study, and these lines go: tacit init {other} \
                  FILE --study THIS_FILE"
             )),
             lacks[1]
         ))
+    }
+
+    /// Gives the study its title: what was said, or what it is about by the names of columns, or an answer.
+    /// One that somebody chose stays.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub fn entitle(&mut self, draft: &mut StudyDraft, proposed: &str) -> Result<(), Error> {
+        let root = draft.get("").unwrap_or_default().to_owned();
+        let known = draft.root_value("title").unwrap_or_default();
+        if self.completes && known != UNTITLED && !root.contains(TITLE_COMMENT) {
+            return Ok(());
+        }
+        let read = |text: &str| match text.trim() {
+            "" => Err("a title has a word at least".to_owned()),
+            text => Ok(base::clean(text)),
+        };
+        let (title, chosen) = match (&self.common.title, self.how) {
+            (Some(said), _) => (said.clone(), true),
+            (None, Answering::Asked) => {
+                let question = "What is the study called? A line that heads its reports.";
+                let title = self.how.words("--title TEXT", question, Some(proposed), read)?;
+                let chosen = title != proposed;
+                (title, chosen)
+            }
+            (None, _) => (proposed.to_owned(), false),
+        };
+        let why = if chosen { String::new() } else { comment(TITLE_COMMENT) };
+        let line = |line: &str| match line.split_once('=') {
+            Some((name, _)) if name.trim() == "title" => format!("{why}title  = {}\n", quoted(&title)),
+            None if line.strip_prefix("# ") == Some(TITLE_COMMENT) => String::new(),
+            _ => format!("{line}\n"),
+        };
+        draft.set("", root.lines().map(line).collect());
+        self.tell(format!("the study's title: \"{title}\""));
+        Ok(())
     }
 
     /// Where the data lie, in the form that is known by now.

@@ -33,6 +33,7 @@ pub fn run(args: &MatchInitArgs) -> Result<(), Error> {
         draft.set("match", making.matching("pid")?);
         compute(&mut draft);
     }
+    making.entitle(&mut draft, "Which rows both parties have")?;
     making.finish(&draft, beginning.other)
 }
 

@@ -66,7 +66,7 @@ pub fn run(args: &ProgramInitArgs) -> Result<(), Error> {
         compute(&mut draft);
     }
     let mut program = AskedProgram::of(&draft, rho);
-    columns(&mut making, &mut program, args)?;
+    let told = columns(&mut making, &mut program, args)?;
     ask(&making, &mut program, args)?;
     if making.is_read_whole()? {
         let study = typed(&draft, &program)?;
@@ -74,9 +74,15 @@ pub fn run(args: &ProgramInitArgs) -> Result<(), Error> {
         data::read_rows(making.location(), &study, base::PartyId(me as u8), None)?;
     }
     if making.completes {
-        program.keep_used();
+        let left = program.keep_used();
+        if !left.is_empty() {
+            making.because("left out", left.join(", "), "nobody asks about these columns (--by, --mean)");
+        }
     }
+    tell(&mut making, &program, told);
     making.limit(&typed(&draft, &program)?)?;
+    making.entitle(&mut draft, &program.proposed_title())?;
+    program.title_of(&draft);
     program.write(&mut draft);
     let draft = if making.completes { draft.finished() } else { draft };
     making.finish(&draft, beginning.other)
@@ -93,8 +99,37 @@ fn typed(draft: &StudyDraft, program: &AskedProgram) -> Result<Study, Error> {
     draft.parse("the study")?.only()
 }
 
-/// This party's columns.
-fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramInitArgs) -> Result<(), Error> {
+/// A column of this party, as the program calls it, and what the study tells of it.
+struct ToldColumn {
+    called: String,
+    text: String,
+    /// Whether it is of numbers.
+    number: bool,
+}
+
+/// Says what the study tells of this party's columns: of those that are in it.
+fn tell(making: &mut Making<'_>, program: &AskedProgram, mut told: Vec<ToldColumn>) {
+    told.retain(|column| program.has(&column.called));
+    let numbers = told.iter().any(|column| column.number);
+    told.into_iter().for_each(|column| making.tell(column.text));
+    if numbers {
+        let what = "types of numbers say of all of them: decimals, whether one is below zero, and whether \
+                    the largest takes 8, 16, 32 or 40 bits; missing, that a cell is empty";
+        making.tell(what.to_owned());
+    }
+    if !making.completes {
+        let what = "the other party reads all of these; columns that it asks nothing about leave the study \
+                    when it completes it";
+        making.tell(what.to_owned());
+    }
+}
+
+/// This party's columns, and what the study would tell of each.
+fn columns(
+    making: &mut Making<'_>,
+    program: &mut AskedProgram,
+    args: &ProgramInitArgs,
+) -> Result<Vec<ToldColumn>, Error> {
     let identifiers: Vec<String> =
         program.identifiers.iter().map(|name| making.format.in_file(name).to_owned()).collect();
     let mut all = Vec::new();
@@ -132,7 +167,7 @@ fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramIn
             )));
         }
     }
-    let mut numbers = false;
+    let mut told = Vec::new();
     for name in &names {
         let seen = making.column(name)?;
         let flag = format!("--unit {name}=UNIT");
@@ -152,17 +187,12 @@ fn columns(making: &mut Making<'_>, program: &mut AskedProgram, args: &ProgramIn
         making.decimals(name)?;
         let called = program.add(&making.party, name, &line, bounds.as_ref());
         making.because(&called, &line, why);
+        let number = bounds.is_some();
         let between =
             bounds.map_or(String::new(), |[low, high]| format!(", mostly between {low} and {high}"));
-        making.tell(format!("the column {name}: {line}{between}"));
-        numbers |= !between.is_empty();
+        told.push(ToldColumn { called, text: format!("the column {name}: {line}{between}"), number });
     }
-    if numbers {
-        let what = "types of numbers say of all of them: decimals, whether one is below zero, and whether \
-                    the largest takes 8, 16, 32 or 40 bits; missing, that a cell is empty";
-        making.tell(what.to_owned());
-    }
-    Ok(())
+    Ok(told)
 }
 
 /// Whether a column is proposed; else why not, to stand behind its name.

@@ -42,7 +42,11 @@ pub fn unit(
          names it, and reports show it."
     );
     let name = how.words(flag, &question, Some(NONE), read)?;
-    Ok(ColumnUnit { name, why: "as it was answered" })
+    let why = match how {
+        Answering::Proposed => "nobody said one (--unit)",
+        _ => "as it was answered",
+    };
+    Ok(ColumnUnit { name, why })
 }
 
 fn read(text: &str) -> Result<Option<String>, String> {

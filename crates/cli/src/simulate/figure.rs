@@ -64,7 +64,7 @@ fn numbers(simulation: &Simulation) -> Vec<Placed<'_>> {
 }
 
 fn placed<'a>(viewer: &'a str, part: &'a job::simulate::SimulatedPart) -> Vec<Placed<'a>> {
-    part.numbers.iter().map(|number| Placed { viewer, part: &part.name, number }).collect()
+    part.numbers.iter().map(|number| Placed { viewer, part: &part.title, number }).collect()
 }
 
 fn row(placed: &Placed<'_>) -> [String; 8] {

@@ -1,9 +1,9 @@
 //! A simulation for people.
 
 use job::simulate::{SimulatedNumber, SimulatedPart, SimulatedView, Simulation};
+use page::lines::{Fact, wrapped};
 use page::numbers::{MISSING, count, counted, grouped, percent, short};
 use std::ops::Range;
-use terminal::width::wrapped;
 
 /// Cells of a number's line, its name first.
 type NumberCells = [String; 8];
@@ -13,7 +13,7 @@ pub fn text(simulation: &Simulation, columns: usize) -> String {
     let mut lines = wrapped(simulation.warning, columns, "", "");
     lines.push(String::new());
     lines.extend(wrapped(&format!("{}: {}", simulation.study, simulation.title), columns, "", ""));
-    let fact = |name: &str, fact: &str| wrapped(fact, columns, &format!("{name:<11}"), &" ".repeat(11));
+    let fact = |name, fact: &str| Fact::new(name, fact).lines(columns);
     for party in &simulation.parties {
         let file =
             party.data.as_ref().map_or_else(|| "made up".to_owned(), |path| path.display().to_string());
@@ -152,7 +152,7 @@ fn title(part: &SimulatedPart) -> String {
     let refused = part.refused.as_ref().map(|why| format!(": this release shows nothing of it: {why}"));
     let share = part.refused_share.filter(|share| *share > 0.0);
     let share = share.map(|share| format!("; refused in {} of the releases", percent(share)));
-    [Some(part.name.clone()), refused, share].into_iter().flatten().collect()
+    [Some(part.title.clone()), refused, share].into_iter().flatten().collect()
 }
 
 fn cells(number: &SimulatedNumber) -> NumberCells {
@@ -168,7 +168,7 @@ fn cells(number: &SimulatedNumber) -> NumberCells {
     let mut cells = NumberCells::default();
     (cells[0], cells[1]) = (number.label.clone() + &unit, exact);
     let Some(spread) = spread else { return cells };
-    let end = |end: Option<f64>| end.map_or_else(|| "open".to_owned(), |end| fixed(end, decimals(number)));
+    let end = |end: Option<f64>| end.map_or_else(|| "open".to_owned(), |end| shown(Some(end)));
     let intervals: Vec<String> =
         number.intervals.iter().map(|[low, high]| format!("{} to {}", end(*low), end(*high))).collect();
     cells[2] = whole(&number.released_digits, number.released);
@@ -193,8 +193,8 @@ fn decimals(number: &SimulatedNumber) -> usize {
 
 /// A value of a number; whole, where its values are.
 pub fn shown(number: &SimulatedNumber, value: Option<f64>) -> String {
-    let whole = number.exact_digits.as_ref().is_some_and(|digits| !digits.contains('.'));
-    let decimals = if whole { 0 } else { decimals(number) };
+    let is_whole = number.exact_digits.as_ref().is_some_and(|digits| !digits.contains('.'));
+    let decimals = if is_whole { 0 } else { decimals(number) };
     value.map_or_else(|| MISSING.to_owned(), |value| fixed(value, decimals))
 }
 

@@ -20,9 +20,13 @@ fn check_says_first_whether_this_side_is_ready_and_what_it_would_see() {
     // The mean is that of this party's own file.
     assert!(shown.contains("cent per person on, in 80 of 100 such studies"), "{shown}");
     assert!(
-        shown.contains("by this party's file, if everybody in it is one of 4000 of the publisher"),
+        shown.contains("by this party's file, if everybody in it is one of 4,000 of the publisher"),
         "{shown}"
     );
+    // The clamp is 100: what half and double would detect, each beside the mean that it leaves.
+    for part in ["half the clamp (50 cent) would detect ", "double the clamp (200 cent) would detect "] {
+        assert!(shown.contains(part), "{shown}");
+    }
     let effects = lines.iter().filter(|line| line.starts_with("effect "));
     assert!(effects.clone().count() > 1 && effects.clone().all(|line| !line.contains("e-")), "{shown}");
     // Nobody knows it at the other side.

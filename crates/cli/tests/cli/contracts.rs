@@ -1,6 +1,6 @@
 //! The JSON that other programs rely on: fields are added, never renamed.
 
-use crate::support::{NAMES, Pair, read, tacit};
+use crate::support::{Done, NAMES, Pair, command, read, tacit};
 use serde_json::Value;
 use std::path::Path;
 
@@ -247,9 +247,24 @@ fn a_plan_keeps_its_contract() {
     let words = ["plan", pair.path("program.toml").to_str().unwrap(), "--rows", "1M"].map(str::to_owned);
     let shown = tacit(&words).fine().stdout;
     assert!(
-        shown.contains("recommended: the fastest; it runs where the study says compute.engine = \"yao\"")
+        shown.contains(
+            "the fastest here; a run takes it if both agree on compute.engine = \"yao\" in the study"
+        )
     );
-    assert!(shown.contains("this study's, as priced above"), "{shown}");
+    assert!(shown.contains("a run takes it (priced above)\n"), "{shown}");
+    let left_open = read(Path::new(program)).replace("engine = \"yao\"", "engine = \"auto\"");
+    std::fs::write(pair.path("program.toml"), left_open).unwrap();
+    let narrow = |columns: &str| {
+        let mut command = command(&words);
+        Done::from(command.env("COLUMNS", columns).output().unwrap()).fine().stdout
+    };
+    let told = narrow("2000");
+    assert!(
+        told.contains("a run takes it (priced above): engine = \"auto\" is gmw wherever that runs"),
+        "{told}"
+    );
+    let told = narrow("80");
+    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
     assert!(
         shown.contains("charges nothing, and what it learns of sizes is charged all the same"),
         "{shown}"

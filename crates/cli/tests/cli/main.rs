@@ -10,6 +10,7 @@ mod generate;
 mod going_on;
 mod governance;
 mod init;
+mod init_labels;
 mod kills;
 mod many;
 mod market;

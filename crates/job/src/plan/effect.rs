@@ -45,9 +45,10 @@ impl OutcomeGuess {
         let (count, scale) = (people.get().max(own) as f64, f64::from(scale));
         let mean = sums.total / count / scale;
         let variance = (sums.squares / count / scale / scale - mean * mean).max(0.0);
+        let shown = page::numbers::count(people.get());
         let source = match own > people.get() {
-            true => format!("by this party's file, if the {people} people of the publisher are all in it"),
-            false => format!("by this party's file, if everybody in it is one of {people} of the publisher"),
+            true => format!("by this party's file, if the {shown} people of the publisher are all in it"),
+            false => format!("by this party's file, if everybody in it is one of {shown} of the publisher"),
         };
         Self { mean, variance: Some(variance), source }
     }

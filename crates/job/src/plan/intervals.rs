@@ -7,8 +7,10 @@ use crate::prepare::build_all;
 use base::Error;
 use data::InputReport;
 use release::rational::{ratio, to_f64};
+use serde::Serialize;
+use std::cmp::Ordering;
 use std::num::NonZeroU64;
-use study::{LiftStudy, Question, ReleaseMode, Study};
+use study::{Advertiser, EventValue, LiftStudy, Question, ReleaseMode, Study, StudyFile};
 
 /// Factors by which rows of a study are made fewer and more.
 const FACTORS: [(u64, u64); 7] = [(1, 8), (1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (8, 1)];
@@ -95,6 +97,54 @@ pub fn interval_curves(
     ])
 }
 
+/// What a lift study would detect with some clamp.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClampEffect {
+    /// The clamp, in the unit of outcomes.
+    pub clamp: f64,
+    /// The mean outcome per person of the control arm, no person above that clamp.
+    pub mean: f64,
+    /// Smallest difference of such means that would be detected in 80 of 100 times; absent where nothing
+    /// would be shown.
+    pub effect: Option<f64>,
+}
+
+/// The effect at half the clamp of a study, at its own, and at double, beside what the plan says of it;
+/// nothing of outcomes that nobody guesses, that no clamp cuts, or of several runs.
+pub(crate) fn clamp_effects(
+    file: &StudyFile,
+    assumed: &Assumed,
+    own: Option<&InputReport>,
+    plan: &Plan,
+) -> Vec<ClampEffect> {
+    let study = file.first();
+    let (Question::Lift(lift), Some(outcome), [_]) = (&study.kind, &assumed.outcome, &file.runs[..]) else {
+        return Vec::new();
+    };
+    let known = plan.public_effect.or(plan.minimum_detectable_effect);
+    let clamp = lift.rule.clamp;
+    let most = |advertiser: &Advertiser| match advertiser.value {
+        EventValue::Constant(value) => Some(u64::from(value) * u64::from(advertiser.max_events)),
+        EventValue::Columns { .. } => None,
+    };
+    let uncut = lift.advertisers.iter().all(|of| most(of).is_some_and(|most| most <= clamp.into()));
+    let own = own.filter(|_| outcome.is_counted());
+    let trial = Trial { study, rows: assumed.rows };
+    let of = |(at, outcome): (u32, OutcomeGuess)| {
+        let effect = match at == clamp {
+            true => known,
+            false => trial.effect(&outcome, &|lift| lift.rule.clamp = at).ok(),
+        };
+        ClampEffect { clamp: f64::from(at) / f64::from(lift.scale()), mean: outcome.mean, effect }
+    };
+    let near = |(at, _): &(u32, OutcomeGuess)| match at.cmp(&clamp) {
+        Ordering::Less => *at == clamp >> 1,
+        Ordering::Equal => true,
+        Ordering::Greater => !uncut && *at == clamp.saturating_mul(2),
+    };
+    clamps(lift, outcome, own, assumed.rows[0]).into_iter().filter(near).map(of).collect()
+}
+
 /// Clamps around the study's, each with what outcomes are then: by this party's data where they tell, else as
 /// they are at the study's.
 fn clamps(
@@ -136,20 +186,33 @@ impl Trial<'_> {
     }
 
     fn half(self, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> Result<Halves, Error> {
-        let mut study = self.study.clone();
-        let Question::Lift(lift) = &mut study.kind else { return Err(Error::misuse("a lift study")) };
-        change(lift);
-        let confidence = lift.release.confidence;
+        let study = self.changed(change)?;
+        let Question::Lift(lift) = &study.kind else { return Err(Error::misuse("a lift study")) };
         let clamp = f64::from(lift.rule.clamp) / f64::from(lift.scale());
+        let effect = self.effect(outcome, change)?;
+        Halves::of(effect, outcome, (self.rows[0], clamp), lift.release.confidence)
+    }
+
+    fn changed(self, change: &dyn Fn(&mut LiftStudy)) -> Result<Study, Error> {
+        let mut study = self.study.clone();
+        match &mut study.kind {
+            Question::Lift(lift) => change(lift),
+            _ => return Err(Error::misuse("a lift study")),
+        }
+        Ok(study)
+    }
+
+    /// The smallest effect of what everybody sees, else of the publisher's view.
+    fn effect(self, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> Result<f64, Error> {
+        let study = self.changed(change)?;
         let built = build_all([&study], &policy())?;
         let [(_, built)] = &built[..] else { return Err(Error::misuse("one run")) };
         let assumed = Assumed { rows: self.rows, both: None, outcome: Some(outcome.clone()) };
         let plan = plan_built((&study, built), &assumed, LINK, Speeds::default())?;
         let Plan { public_effect, minimum_detectable_effect, assumptions, .. } = plan;
-        match public_effect.or(minimum_detectable_effect) {
-            Some(effect) => Halves::of(effect, outcome, (self.rows[0], clamp), confidence),
-            None => Err(Error::input(assumptions.get("effect").cloned().unwrap_or_default())),
-        }
+        public_effect
+            .or(minimum_detectable_effect)
+            .ok_or_else(|| Error::input(assumptions.get("effect").cloned().unwrap_or_default()))
     }
 }
 

@@ -70,3 +70,38 @@ fn nothing_is_drawn_of_outcomes_that_nobody_guesses() {
         interval_curves(file.first(), &Assumed { rows: [1000; 2], both: None, outcome }, None).unwrap_err();
     assert!(refused.to_string().contains("--mean X"), "{refused}");
 }
+
+/// Half the clamp and double beside the study's own, each with the mean that it leaves.
+#[test]
+fn the_clamps_around_are_tried() {
+    let text = include_str!("../../../../examples/lift.toml")
+        .replace("clamp        = 1 ", "clamp        = 8 ")
+        .replace("{ constant = 1 }", "{ column = \"paid\", type = \"u32\", unit = \"EUR\" }");
+    let mut own = InputReport::default();
+    for (clamp, total) in data::clamps_around(8).into_iter().zip([10.0, 18.0, 30.0, 40.0, 44.0, 44.0, 44.0]) {
+        own.outcomes.by_clamp.push((clamp, OutcomeSums { total, squares: total * f64::from(clamp) }));
+    }
+    let tried = |text: &str, own: Option<&InputReport>| {
+        let file = StudyFile::parse("study.toml", text).unwrap();
+        let outcome = OutcomeGuess::of(file.first(), own, 100_000);
+        let assumed = Assumed { rows: [100_000; 2], both: None, outcome };
+        let plan = crate::plan::plan_file(&file, &assumed, LINK, Speeds::default()).unwrap();
+        (clamp_effects(&file, &assumed, own, &plan), plan)
+    };
+    let (found, plan) = tried(&text, Some(&own));
+    assert_eq!(found.iter().map(|of| of.clamp).collect::<Vec<_>>(), [4.0, 8.0, 16.0]);
+    assert_eq!(found.iter().map(|of| of.mean).collect::<Vec<_>>(), [30e-5, 40e-5, 44e-5]);
+    let effects: Vec<f64> = found.iter().map(|of| of.effect.unwrap()).collect();
+    assert!(effects[0] < effects[1] && effects[1] < effects[2], "{effects:?}");
+    assert_eq!(found[1].effect, plan.public_effect.or(plan.minimum_detectable_effect));
+    // Of one event that counts once no larger clamp cuts anything.
+    let lift = include_str!("../../../../examples/lift.toml");
+    for (text, clamps) in
+        [(lift, &[1.0, 2.0][..]), (&lift.replace("max_events  = 4", "max_events  = 1"), &[1.0])]
+    {
+        let (found, _) = tried(text, None);
+        assert_eq!(found.iter().map(|of| of.clamp).collect::<Vec<_>>(), clamps);
+    }
+    // Amounts that nobody guesses have no effect at any clamp.
+    assert!(tried(&text, None).0.is_empty());
+}

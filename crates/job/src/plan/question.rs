@@ -1,6 +1,6 @@
 //! What a plan is asked, by the command and by the Python package.
 
-use super::{Assumed, BillTerms, Link, OutcomeGuess, Plan, Speeds, plan_file, plan_priced};
+use super::{Assumed, BillTerms, Link, OutcomeGuess, Plan, Speeds, clamp_effects, plan_file, plan_priced};
 use base::Error;
 use page::numbers::with_unit;
 use study::prices::{BytePath, PriceList};
@@ -47,6 +47,7 @@ impl PlanQuestion {
             }
             None => plan_file(file, &assumed, link, speeds)?,
         };
+        plan.clamp_effects = clamp_effects(file, &assumed, None, &plan);
         plan.say_link(link);
         if !plan.spool.is_empty() {
             let text = "1G, what a party has whose file says nothing; --party FILE plans for what it says";

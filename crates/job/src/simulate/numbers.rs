@@ -5,7 +5,7 @@ use crate::interpret::{Seen, view};
 use crate::prepare::Built;
 use base::Error;
 use privacy::scales::Scales;
-use program::{Op, Viewer};
+use program::{DerivedOutput, DerivedStatistic, Op, Viewer};
 use release::normal;
 use release::rational::to_f64;
 use report::{CellView, DerivedView, LiftView, ResultView};
@@ -30,6 +30,13 @@ pub(super) struct NumberName {
     /// `output`, `derived` or `estimate`.
     pub what: &'static str,
     pub unit: String,
+}
+
+/// What a part of a view is called, for programs and for people, and its numbers.
+pub(super) struct PartName {
+    pub name: String,
+    pub title: String,
+    pub numbers: Vec<NumberName>,
 }
 
 /// A part of a view whose numbers are shown together or not at all.
@@ -57,10 +64,10 @@ impl NumberReader<'_> {
         if self.built.lift.is_some() {
             return Ok(self.lift(values)?.cells.iter().map(lift_part).collect());
         }
-        let numbers = self.numbers(values);
-        let derived = untested_views(&self.built.program, self.scales, (self.viewer, &numbers))?;
+        let (program, numbers) = (&self.built.program, self.numbers(values));
+        let derived = untested_views(program, self.scales, (self.viewer, &numbers))?;
         let outputs = numbers.iter().zip(values).map(|((output, number), (_, pattern))| {
-            let node = self.built.program.release.node(self.built.program.outputs[*output].value);
+            let node = program.release.node(program.outputs[*output].value);
             let noise = match node.op {
                 Op::Noised(mechanism, place) => {
                     Some(normal::critical(0.95) * to_f64(self.scales.sigma2(mechanism, place)).sqrt())
@@ -75,14 +82,16 @@ impl NumberReader<'_> {
             ReadNumber { value: Some(value), digits: Some(digits), intervals: Vec::new(), noise }
         });
         let shown = |numbers| ReadPart { refused: None, numbers };
-        Ok(vec![shown(derived.iter().map(derived_number).collect()), shown(outputs.collect())])
+        let own = program.derived.iter().filter(|derived| derived.to == self.viewer);
+        let derived = own.zip(&derived).map(|(of, view)| derived_number(of, view)).collect();
+        Ok(vec![shown(derived), shown(outputs.collect())])
     }
 
     /// What the numbers are called, and each part of them.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn names(&self, values: &[(usize, u128)]) -> Result<Vec<(String, Vec<NumberName>)>, Error> {
+    pub fn names(&self, values: &[(usize, u128)]) -> Result<Vec<PartName>, Error> {
         if self.built.lift.is_some() {
             let view = self.lift(values)?;
             return Ok(view.cells.iter().map(|cell| lift_names(&view, cell)).collect());
@@ -96,7 +105,15 @@ impl NumberReader<'_> {
         let own = program.derived.iter().filter(|derived| derived.to == self.viewer && !values.is_empty());
         let derived = own.map(|derived| name(&derived.label, "derived", &derived.unit)).collect();
         let outputs = values.iter().map(|(output, _)| name(&program.outputs[*output].label, "output", ""));
-        Ok(vec![("derived".to_owned(), derived), ("outputs".to_owned(), outputs.collect())])
+        let part = |name: &str, title: &str, numbers| PartName {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            numbers,
+        };
+        Ok(vec![
+            part("derived", "computed from what is released", derived),
+            part("outputs", "released", outputs.collect()),
+        ])
     }
 
     fn numbers(&self, values: &[(usize, u128)]) -> Vec<(usize, i128)> {
@@ -120,8 +137,12 @@ fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-fn derived_number(view: &DerivedView) -> ReadNumber {
-    ReadNumber { value: view.value, digits: None, intervals: view.intervals.clone(), noise: view.noise }
+fn derived_number(of: &DerivedOutput, view: &DerivedView) -> ReadNumber {
+    // A count, or a sum of whole numbers.
+    let is_whole = of.statistic == DerivedStatistic::Total && of.variables[0].scale == 1;
+    let whole = view.value.filter(|value| is_whole && value.fract() == 0.0);
+    let digits = whole.map(|value| format!("{value:.0}"));
+    ReadNumber { value: view.value, digits, intervals: view.intervals.clone(), noise: view.noise }
 }
 
 /// The difference, the mean of each arm where it is released, and what was counted.
@@ -151,14 +172,14 @@ fn lift_part(cell: &CellView) -> ReadPart {
     ReadPart { refused: cell.refused.clone(), numbers }
 }
 
-fn lift_names(view: &LiftView, cell: &CellView) -> (String, Vec<NumberName>) {
+fn lift_names(view: &LiftView, cell: &CellView) -> PartName {
     let unit = view.unit.clone().unwrap_or_default();
-    let name = |label: String, what| NumberName { label, what, unit: unit.clone() };
+    let named = |label: String, what| NumberName { label, what, unit: unit.clone() };
     let mut names = Vec::new();
     if let Some(estimate) = &cell.estimate {
-        names.push(name(format!("difference, {} - {}", view.test, view.control), "estimate"));
+        names.push(named(format!("difference, {} - {}", view.test, view.control), "estimate"));
         if estimate.rates.is_some() {
-            names.extend([&view.test, &view.control].map(|arm| name(format!("mean, {arm}"), "estimate")));
+            names.extend([&view.test, &view.control].map(|arm| named(format!("mean, {arm}"), "estimate")));
         }
     }
     names.extend(cell.counts.iter().map(|count| {
@@ -169,9 +190,9 @@ fn lift_names(view: &LiftView, cell: &CellView) -> (String, Vec<NumberName>) {
         };
         NumberName { label: count.quantity.replace('_', " ") + &arm, what: "output", unit: String::new() }
     }));
-    let place = match cell.family.as_str() {
+    let name = match cell.family.as_str() {
         "overall" => cell.label.clone(),
         family => format!("{family} {}", cell.label),
     };
-    (place, names)
+    PartName { name, title: report::wording::cell_name(cell), numbers: names }
 }

@@ -168,7 +168,7 @@ impl<'a> MatchStage<'a> {
         let planned = PlannedRows { rows: &padded, keys, both: self.both };
         let mut estimate = self.matcher.estimate(&planned, &self.agreed);
         if most > 0 {
-            estimate.why += &format!(", {most} made-up rows of each at most");
+            estimate.why += &format!(", {} made-up rows of each at most", page::numbers::count(most));
         }
         Ok(estimate)
     }

@@ -48,7 +48,16 @@ fn cell(family: &str, label: &str, estimate: Option<LiftEstimate>, counts: Vec<C
         .is_none()
         .then(|| "the test group has about 412 rows, fewer than the minimum of 1000: not shown".to_owned());
     let held_back = if refused.is_some() { 6 } else { 0 };
-    CellView { family: family.into(), label: label.into(), estimate, holm: None, refused, held_back, counts }
+    CellView {
+        family: family.into(),
+        label: label.into(),
+        column: None,
+        estimate,
+        holm: None,
+        refused,
+        held_back,
+        counts,
+    }
 }
 
 fn stage(name: &str, seconds: f64, rows: u64, bytes_sent: [u64; 2]) -> StageReport {

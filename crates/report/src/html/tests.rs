@@ -372,7 +372,7 @@ fn a_page_tells_the_public_result_from_its_partys_own() {
         let [public, own] = ["What everybody sees", "What registry alone sees"].map(place);
         assert!(public < place(wording::PUBLIC) && place(wording::PUBLIC) < own);
         assert!(own < place("Do not pass on what registry alone sees."));
-        let text = crate::summary::terminal(&report);
+        let text = crate::summary::terminal(&report, crate::summary::USUAL_COLUMNS);
         assert!(text.contains("Do not pass on what registry alone sees: this view"), "{text}");
     }
     let mut report = samples::hospitals();
@@ -385,7 +385,7 @@ fn a_page_tells_the_public_result_from_its_partys_own() {
 /// A count of the numbers holds for the page.
 #[test]
 fn the_text_counts_the_numbers_of_both_views() {
-    let text = crate::summary::terminal(&samples::both());
+    let text = crate::summary::terminal(&samples::both(), crate::summary::USUAL_COLUMNS);
     assert!(text.contains("  12 released numbers are in report.html.\n"), "{text}");
     assert_eq!(text.matches("released numbers").count(), 1);
     // As many as the stage says, whose values are those of both.
@@ -399,7 +399,8 @@ fn a_report_without_a_result_says_who_has_it() {
     program.view = ResultView::Program { outputs: Vec::new(), lists: Vec::new(), derived: Vec::new() };
     (program.party, program.shown_to) = ("hospitals".into(), Vec::new());
     for report in [samples::nothing(), program.clone()] {
-        let (page, text) = (render(&report), crate::summary::terminal(&report));
+        let (page, text) =
+            (render(&report), crate::summary::terminal(&report, crate::summary::USUAL_COLUMNS));
         let shown = words(&page);
         let who = "This study shows hospitals no result: registry alone sees it.";
         assert!(shown.contains(who) && text.contains(who), "{shown}{text}");
@@ -426,7 +427,7 @@ fn no_two_names_are_cut_alike() {
     };
     // Of the two outputs one is called as the first count is.
     assert_eq!(names("identifiers that exactly"), 15 + 1);
-    let text = crate::summary::terminal(&report);
+    let text = crate::summary::terminal(&report, crate::summary::USUAL_COLUMNS);
     assert!(text.contains("district-1, internet-provider-of-district-3 have"), "{text}");
 }
 
@@ -444,7 +445,7 @@ fn the_engine_is_not_cut() {
     let report = samples::many();
     let engine = "yao (softspoken:4, shallow circuit: measured 369 Mb/s, 0.0 ms)";
     assert!(words(&render(&report)).contains(engine));
-    let text = crate::summary::terminal(&report);
+    let text = crate::summary::terminal(&report, crate::summary::USUAL_COLUMNS);
     let line = text.lines().find(|line| line.contains(engine)).unwrap_or_else(|| panic!("{text}"));
     assert!(line.chars().count() <= 110, "{line}");
 }
@@ -568,7 +569,10 @@ fn the_advertiser_of_a_part_is_named() {
     let title = page.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>")).expect("one").0;
     assert!(title.ends_with(": report of registry with hospitals"), "{title}");
     let seen = "everybody, as registry with hospitals has it";
-    assert!(words(&page).contains(seen) && crate::summary::terminal(&report).contains(seen));
+    assert!(
+        words(&page).contains(seen)
+            && crate::summary::terminal(&report, crate::summary::USUAL_COLUMNS).contains(seen)
+    );
     report.party = "hospitals".into();
     report.role = "advertiser".into();
     assert!(words(&render(&report)).contains("everybody, as hospitals has it"));
@@ -644,7 +648,9 @@ fn no_report_has_a_number_in_e_notation() {
     };
     let mut raised = 0;
     for (name, report) in all() {
-        for text in [words(&render(&report)), crate::summary::terminal(&report)] {
+        for text in
+            [words(&render(&report)), crate::summary::terminal(&report, crate::summary::USUAL_COLUMNS)]
+        {
             let power = text.split_whitespace().find(is_power);
             assert_eq!(power, None, "{name}: {text}");
             raised += text.matches("10\u{207b}").count();

@@ -13,7 +13,7 @@ fn assert_lines(text: &str, expected: &[&str]) {
 fn both_views_side_by_side() {
     let (registry, hospitals) = (samples::registry(), samples::hospitals());
     assert_lines(
-        &lift_table(&[&registry, &hospitals], Some(-0.000_407)),
+        &lift_table(&[&registry, &hospitals], Some(-0.000_407), USUAL_COLUMNS),
         &[
             "  Cases per 100,000 people                       what registry sees        what hospitals sees",
             "    vaccine                                                    15.9                       18.4",
@@ -32,7 +32,7 @@ fn both_views_side_by_side() {
 #[test]
 fn one_party() {
     assert_lines(
-        &terminal(&samples::registry()),
+        &terminal(&samples::registry(), USUAL_COLUMNS),
         &[
             "1954 poliomyelitis field trial, placebo-control areas",
             "polio-1954   seen by registry (publisher) with hospitals",
@@ -51,7 +51,8 @@ fn one_party() {
             "  6 released numbers are in report.html.",
             "",
             "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 10⁻⁶)-DP; noise \
-             candidates 64, 63 opened and checked",
+             candidates 64, 63 opened",
+            "            and checked",
             "  ledger    after this result, spent by hospitals: 0.1 of 1 on this party's data",
             "  Learned besides: the sizes of the sets (401,974 and 1,013), of their union (402,263) and of \
              the match (724).",
@@ -79,7 +80,7 @@ fn one_party() {
 #[test]
 fn groups_and_refusals() {
     assert_lines(
-        &lift_table(&[&samples::shop()], None),
+        &lift_table(&[&samples::shop()], None, USUAL_COLUMNS),
         &[
             "  Cent per person                                       what registry sees",
             "    campaign                                                         412.0",
@@ -99,12 +100,12 @@ fn groups_and_refusals() {
             "      refused: the test group has about 412 rows, fewer than the minimum of 1000: not shown",
         ],
     );
-    assert!(terminal(&samples::shop()).contains("50.9 k rows/s   cost not as stated\n"));
+    assert!(terminal(&samples::shop(), USUAL_COLUMNS).contains("50.9 k rows/s   cost not as stated\n"));
 }
 
 #[test]
 fn a_program() {
-    let text = terminal(&samples::program());
+    let text = terminal(&samples::program(), USUAL_COLUMNS);
     let outputs: Vec<&str> = text.lines().skip(3).take(5).collect();
     assert_lines(
         &outputs.join("\n"),
@@ -119,7 +120,7 @@ fn a_program() {
              limit                                                                      90,000   exact",
         ],
     );
-    assert_eq!(lift_table(&[&samples::program()], Some(0.0)), "");
+    assert_eq!(lift_table(&[&samples::program()], Some(0.0), USUAL_COLUMNS), "");
     assert!(text.contains("  Do not pass on: this view contains exact numbers.\n"));
 }
 
@@ -129,15 +130,15 @@ fn exact_and_noised_programs_are_told_apart() {
     let mut report = samples::program();
     let ResultView::Program { outputs, .. } = &mut report.view else { panic!() };
     let exact = outputs.pop().expect("the exact output comes last");
-    let text = terminal(&report);
+    let text = terminal(&report, USUAL_COLUMNS);
     assert!(!text.contains("exact") && text.contains("Do not show this report to hospitals"), "{text}");
     report.view = ResultView::Program { outputs: vec![exact], lists: Vec::new(), derived: Vec::new() };
-    let text = terminal(&report);
+    let text = terminal(&report, USUAL_COLUMNS);
     assert!(text.contains("contains exact numbers") && !text.contains("Do not show"), "{text}");
     assert!(!crate::html::render(&report).contains("drew the noise"));
     let privacy = &mut report.privacy;
     (privacy.epsilon, privacy.delta, privacy.total, privacy.candidates) = (None, None, None, None);
-    let (text, page) = (terminal(&report), crate::html::render(&report));
+    let (text, page) = (terminal(&report, USUAL_COLUMNS), crate::html::render(&report));
     assert!(
         text.contains("  privacy   no noise: results are exact; every party's policy allowed it\n"),
         "{text}"
@@ -159,7 +160,7 @@ fn counts_released_besides_are_shown() {
             derived: false,
         });
     }
-    let text = terminal(&report);
+    let text = terminal(&report, USUAL_COLUMNS);
     let lines: Vec<&str> = text.lines().skip(13).take(3).collect();
     assert_lines(
         &lines.join("\n"),
@@ -174,11 +175,11 @@ fn counts_released_besides_are_shown() {
 #[test]
 fn the_truth_may_lie_outside() {
     let registry = samples::registry();
-    let text = lift_table(&[&registry, &samples::hospitals()], Some(-0.000_53));
+    let text = lift_table(&[&registry, &samples::hospitals()], Some(-0.000_53), USUAL_COLUMNS);
     assert!(text.ends_with(
         "True difference: -53.0.   Outside the interval of hospitals: chance does that in 5.0 % of runs.\n"
     ));
-    let text = lift_table(&[&registry], Some(-0.000_407));
+    let text = lift_table(&[&registry], Some(-0.000_407), USUAL_COLUMNS);
     assert!(text.ends_with("True difference: -40.7.   The interval contains it.   OK\n"));
 }
 
@@ -188,7 +189,7 @@ fn a_refused_overall_says_why() {
     let ResultView::Lift(view) = &mut report.view else { panic!() };
     view.cells[0].estimate = None;
     view.cells[0].refused = Some("too few rows".into());
-    let text = lift_table(&[&report], Some(0.0));
+    let text = lift_table(&[&report], Some(0.0), USUAL_COLUMNS);
     assert!(text.contains("    refused: too few rows\n") && text.contains("No interval to compare it with."));
 }
 
@@ -196,20 +197,21 @@ fn a_refused_overall_says_why() {
 #[test]
 fn hostile_labels_are_shown_as_text() {
     let report = samples::hostile();
-    let plain = terminal(&report);
+    let plain = terminal(&report, USUAL_COLUMNS);
     assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
     // Besides the shop's: a warning, a count under a heading, and lines of names that wrap.
-    assert_eq!(plain.lines().count(), terminal(&samples::shop()).lines().count() + 4);
-    assert!(terminal(&samples::shop()).replace("10⁻⁶", "").is_ascii(), "our own words are");
+    assert_eq!(plain.lines().count(), terminal(&samples::shop(), USUAL_COLUMNS).lines().count() + 5);
+    assert!(terminal(&samples::shop(), USUAL_COLUMNS).replace("10⁻⁶", "").is_ascii(), "our own words are");
     assert!(plain.lines().all(|line| line.chars().count() <= 200), "{plain}");
 }
 
 #[test]
 fn no_number_that_is_none_is_printed() {
-    let text = terminal(&samples::broken_numbers());
+    let text = terminal(&samples::broken_numbers(), USUAL_COLUMNS);
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
     assert!(
-        terminal(&samples::stored()).contains("Stored answer of an earlier run: no new noise, no charge.\n")
+        terminal(&samples::stored(), USUAL_COLUMNS)
+            .contains("Stored answer of an earlier run: no new noise, no charge.\n")
     );
 }
 
@@ -217,7 +219,7 @@ fn no_number_that_is_none_is_printed() {
 #[test]
 fn what_only_a_checker_needs_comes_last() {
     for report in [samples::shop(), samples::derived(), samples::both()] {
-        let text = terminal(&report);
+        let text = terminal(&report, USUAL_COLUMNS);
         let (before, behind) = text.split_once("\nHow it was computed\n").expect("a heading");
         for late in ["engine yao", "7c41 09aa 5be2", "rows/s"] {
             assert!(behind.contains(late) && !before.contains(late), "{late}: {text}");
@@ -235,10 +237,10 @@ fn what_only_a_checker_needs_comes_last() {
 #[test]
 fn a_refusal_is_explained_in_the_text() {
     let reason = "refused: the test group has about 412 rows, fewer than the minimum of 1000: not shown\n";
-    assert!(terminal(&samples::shop()).contains(reason));
+    assert!(terminal(&samples::shop(), USUAL_COLUMNS).contains(reason));
     let (shop, mut other) = (samples::shop(), samples::shop());
     other.party = "hospitals".into();
-    let text = lift_table(&[&shop, &other], None);
+    let text = lift_table(&[&shop, &other], None, USUAL_COLUMNS);
     for party in ["registry", "hospitals"] {
         assert!(text.contains(&format!("      refused to {party}: the test group has about 412")), "{text}");
     }
@@ -247,7 +249,7 @@ fn a_refusal_is_explained_in_the_text() {
 /// Columns stand under each other, whatever stages and outputs are called.
 #[test]
 fn columns_are_as_wide_as_their_names() {
-    let text = terminal(&samples::many());
+    let text = terminal(&samples::many(), USUAL_COLUMNS);
     let ends = |part: &str| {
         let lines = text.lines().filter(|line| line.contains(part)).map(str::to_owned);
         lines.collect::<Vec<_>>()
@@ -259,7 +261,7 @@ fn columns_are_as_wide_as_their_names() {
     let mut report = samples::program();
     let ResultView::Program { outputs, .. } = &mut report.view else { panic!() };
     outputs[0].label = "x".repeat(38);
-    let text = terminal(&report);
+    let text = terminal(&report, USUAL_COLUMNS);
     let end = |part: &str| {
         let line = text.lines().find(|line| line.contains(part)).expect("a line");
         line.find(part).expect("it is there") + part.len()
@@ -270,35 +272,35 @@ fn columns_are_as_wide_as_their_names() {
 /// Groups of derived numbers, what their intervals cover, and then where the sums are.
 #[test]
 fn derived_numbers_come_first() {
-    let text = terminal(&samples::derived());
+    let text = terminal(&samples::derived(), USUAL_COLUMNS);
     let shown: Vec<&str> = text.lines().skip(3).take_while(|line| !line.starts_with("  Output")).collect();
     assert_lines(
         &shown[..shown.len() - 1].join("\n"),
         &[
-            "  Result                                              value      noise +/-   95 % interval",
+            "  Result                                         value      noise +/-   95 % interval",
             "  Rows",
-            "    spent 0 to 10                                    10,422             41   [10,381, 10,463]",
-            "    spent 10 to 50                                    5,031             41   [4,990, 5,072]",
-            "    spent 50 to 600                                     -12             41   [-53, 29]",
+            "    spent 0 to 10                               10,422             41   [10,381, 10,463]",
+            "    spent 10 to 50                               5,031             41   [4,990, 5,072]",
+            "    spent 50 to 600                                -12             41   [-53, 29]",
             "  Mean of spent, EUR",
-            "    dose = none                                       41.24           0.41   [40.12, 42.36]",
-            "    dose = low                                        45.87           0.43   [44.63, 47.12]",
-            "    dose = high                              not determined not determined   [0, 500]",
+            "    dose = none                                  41.24           0.41   [40.12, 42.36]",
+            "    dose = low                                   45.87           0.43   [44.63, 47.12]",
+            "    dose = high                         not determined not determined   [0, 500]",
             "  Ratio of spent",
-            "    dose = low against dose = none                    1.112          0.015   [1.067, 1.159]",
+            "    dose = low against dose = none               1.112          0.015   [1.067, 1.159]",
             "      p < 0.0001, Holm 0.00020",
-            "    dose = high against dose = none                    1.31 not determined",
+            "    dose = high against dose = none               1.31 not determined",
             "      from 0.0210, upper end not determined by these sums   p 0.090, Holm 0.27",
             "  Needed-to-treat of ill",
-            "    dose = low                           61.0 for one fewer            9.0",
+            "    dose = low                      61.0 for one fewer            9.0",
             "      from 25.3 for one fewer, through no difference, to 142 for one more   p 0.17, Holm 0.34",
-            "    dose = high                          18.4 for one fewer            1.1   13.2 to 29.7 for one fewer",
+            "    dose = high                     18.4 for one fewer            1.1   13.2 to 29.7 for one fewer",
             "      p < 0.0001, Holm < 0.0001",
-            "  Covariance of spent with ill, EUR          not determined not determined   not determined by these sums",
+            "  Covariance of spent with ill, EUR     not determined not determined   not determined by these sums",
             "      p 1.0, Holm 1.0",
-            "  Spent by ill, EUR                               -0.000213       0.000051   [-0.000401, -0.000025]",
+            "  Spent by ill, EUR                          -0.000213       0.000051   [-0.000401, -0.000025]",
             "      p 0.026, Holm 0.104",
-            "  Sum of spent, EUR                                 712,300          4,100   [708,200, 716,500]",
+            "  Sum of spent, EUR                            712,300          4,100   [708,200, 716,500]",
             "  The 95 % interval covers sampling and noise together: it is for the population that the rows are a sample",
             "    of.",
             "  Of counts and sums it covers noise alone: it is for the rows that there are.",
@@ -315,4 +317,14 @@ fn derived_numbers_come_first() {
     let (before, after) = text.split_once("  Output").expect("it has one");
     let sums = "\n  Noised sums from which these are computed (2) are in report.html.\n";
     assert!(after.contains(sums) && !before.contains("customers of both"), "{text}");
+    // The sums stand behind everything, by name.
+    let (_, computed) = text.split_once("How it was computed\n").expect("a heading");
+    let sums = computed.lines().skip_while(|line| !line.contains(wording::BEHIND)).nth(1).expect("a table");
+    assert!(sums.trim_start().starts_with("numbers   noise sigma"), "{computed}");
+    // A narrow terminal has every number, and no line that is longer.
+    let narrow = terminal(&samples::derived(), 80);
+    let mut results = narrow.lines().take_while(|line| !line.starts_with("  Output"));
+    let long = results.find(|line| line.chars().count() > 80);
+    assert!(long.is_none(), "{long:?}: {narrow}");
+    assert!(narrow.contains("      from 0.0210, upper end not determined by these sums"), "{narrow}");
 }

@@ -2,8 +2,10 @@
 //! digits that the noise leaves, intervals whose ends may be open.
 
 use super::told::misses;
-use super::{LABEL_CHARS, label, told_apart};
+use super::{label, noise, told_apart};
 use crate::{DerivedView, ProgramOutput};
+use base::clean;
+use page::numbers;
 use page::numbers::{fixed, p_value, percent, scientific};
 
 /// What is said of an interval that is open, and of an end of one.
@@ -115,7 +117,7 @@ fn group<'a>(name: String, of: &[&'a DerivedView]) -> DerivedGroup<'a> {
         (_, None) if of.len() == 1 => String::new(),
         (_, None) => "all rows".to_owned(),
     };
-    let names = told_apart(&of.iter().map(name_of).collect::<Vec<_>>(), LABEL_CHARS);
+    let names = told_apart(&of.iter().map(name_of).collect::<Vec<_>>(), GROUP_CHARS);
     let numbers = of.iter().zip(names).map(|(view, name)| number(view, name)).collect();
     DerivedGroup { name, unit: label(&of[0].unit), numbers }
 }
@@ -241,6 +243,110 @@ fn written(value: f64, power: i32) -> String {
         ..=0 if -power > MOST_DECIMALS => scientific(value),
         _ => fixed(value, power.unsigned_abs() as usize),
     }
+}
+
+/// Numbers whose labels are alike before the first comma, in the order in which they come.
+pub struct AlikeLabels {
+    /// What they have in common.
+    pub name: String,
+    /// What each has behind it, or nothing.
+    pub groups: Vec<String>,
+    /// Where they stand among all.
+    pub places: Vec<usize>,
+}
+
+/// Labels by what they have before the first comma.
+pub fn alike(labels: &[impl AsRef<str>]) -> Vec<AlikeLabels> {
+    let mut all: Vec<AlikeLabels> = Vec::new();
+    for (place, label) in labels.iter().enumerate() {
+        let label = clean(label.as_ref());
+        let (name, group) = label.split_once(", ").unwrap_or((&label, ""));
+        let found = all.iter().position(|one| one.name == name).unwrap_or_else(|| {
+            all.push(AlikeLabels { name: name.to_owned(), groups: Vec::new(), places: Vec::new() });
+            all.len() - 1
+        });
+        all[found].groups.push(group.to_owned());
+        all[found].places.push(place);
+    }
+    all
+}
+
+/// What a group is one of: `segment` of `segment = low`, `not segment`, `segment 0 to 10` and
+/// `segment = low against segment = high`.
+fn grouping(group: &str) -> &str {
+    let group = group.strip_prefix("not ").unwrap_or(group);
+    let end = group.find(" = ").or_else(|| group.find(' ')).unwrap_or(group.len());
+    &group[..end]
+}
+
+/// By what groups differ, as far as all of them have that: `by dose and age`.
+fn groupings(groups: &[String]) -> String {
+    let of = |group: &String| group.split(", ").map(|one| grouping(one).to_owned()).collect::<Vec<_>>();
+    let first = groups.first().map_or_else(Vec::new, of);
+    match groups.iter().all(|group| of(group) == first) && !first.concat().is_empty() {
+        true => format!(" by {}", first.join(" and ")),
+        false => String::new(),
+    }
+}
+
+/// Labels in a sentence, those alike once: `mean of cost, variance of cost by dose (3 groups)`.
+pub fn alike_in_words(labels: &[impl AsRef<str>]) -> String {
+    let mut said: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for AlikeLabels { name, groups, .. } in alike(labels) {
+        match said.last_mut().filter(|(_, known)| *known == groups) {
+            Some((names, _)) => names.push(name),
+            None => said.push((vec![name], groups)),
+        }
+    }
+    let words = said.into_iter().map(|(names, groups)| match &groups[..] {
+        [only] if only.is_empty() => names.join(", "),
+        groups => {
+            let number = numbers::counted(groups.len() as u64, "group");
+            format!("{}{} ({number})", names.join(", "), groupings(groups))
+        }
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// A noised sum's name without what every one of them is and the number of a further one, and with `centred`
+/// in front.
+fn sum_name(label: &str) -> String {
+    let numbered = label.rsplit_once(" (").filter(|(_, number)| {
+        number.strip_suffix(')').is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    let plain = numbered.map_or(label, |(plain, _)| plain).replacen(", noised", "", 1);
+    match plain.contains(", centred") {
+        true => format!("centred {}", plain.replacen(", centred", "", 1)),
+        false => plain,
+    }
+}
+
+/// Names of noised sums, those alike once, and how many groups have each.
+pub fn sums_in_words(labels: &[String]) -> String {
+    let names: Vec<String> = labels.iter().map(|label| sum_name(label)).collect();
+    let each = alike(&names).into_iter().map(|AlikeLabels { name, places, .. }| match places.len() {
+        1 => name,
+        sums => format!("{name} ({sums})"),
+    });
+    format!("{} noised sums: {}", numbers::count(labels.len() as u64), each.collect::<Vec<_>>().join("; "))
+}
+
+/// What is said of noised sums that are alike but for their group: their name, how many, and the deviations
+/// of the noise in them.
+pub fn sums_told(sums: &[ProgramOutput]) -> Vec<[String; 3]> {
+    let names: Vec<String> = sums.iter().map(|sum| sum_name(&sum.label)).collect();
+    let told = |AlikeLabels { name, places, .. }: AlikeLabels| {
+        let mut sigmas: Vec<String> = Vec::new();
+        for place in &places {
+            let sigma = sums[*place].sigma.as_ref().and_then(|sigma| sigma.parse().ok());
+            let noise = sigma.map_or_else(|| noise(&sums[*place]), numbers::scaled);
+            if !sigmas.contains(&noise) {
+                sigmas.push(noise);
+            }
+        }
+        [name, numbers::count(places.len() as u64), sigmas.join(" and ")]
+    };
+    alike(&names).into_iter().map(told).collect()
 }
 
 /// The noised sums behind what is derived, and the other outputs; all are others where nothing is.

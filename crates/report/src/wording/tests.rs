@@ -29,6 +29,7 @@ fn view(clamp: u64, unit: Option<&str>, lower: bool, estimate: Option<LiftEstima
         cells: vec![CellView {
             family: "overall".into(),
             label: "overall".into(),
+            column: None,
             refused: estimate.is_none().then(|| "the test group has too few rows".into()),
             estimate,
             holm: None,
@@ -274,6 +275,56 @@ fn a_number_needed_to_treat_is_said_by_its_sign() {
         let (said, interval) = said(value, intervals);
         assert_eq!([said.as_str(), interval.as_str()], words);
     }
+}
+
+/// Labels that are alike but for their groups are one, and what the groups are of is said.
+#[test]
+fn labels_are_put_together_by_what_they_are() {
+    let labels = [
+        "rows, dose = low",
+        "rows, dose = high",
+        "mean of cost, dose = low, not ill",
+        "mean of cost, dose = high, ill",
+        "difference of cost, dose = high against dose = low",
+        "rows of age 0 to 5",
+        "median of age",
+    ];
+    let words = [
+        "rows by dose (2 groups)",
+        "mean of cost by dose and ill (2 groups)",
+        "difference of cost by dose (1 group)",
+        "rows of age 0 to 5, median of age",
+    ];
+    assert_eq!(alike_in_words(&labels), words.join("; "));
+    let sums = [
+        "rows of cost, noised, dose = low",
+        "rows of cost, noised, dose = high",
+        "sum of cost, centred, noised (2)",
+    ];
+    let sums = sums.map(str::to_owned);
+    assert_eq!(sums_in_words(&sums), "3 noised sums: rows of cost (2); centred sum of cost");
+    let outputs = sums.map(|label| ProgramOutput {
+        label,
+        value: "7".into(),
+        sigma: Some("90645088379.123456".into()),
+        noised: true,
+        mixed: false,
+        made_up: false,
+        key: None,
+    });
+    let told = sums_told(&outputs);
+    assert_eq!(told[0], ["rows of cost", "2", "90.6 G"]);
+    assert_eq!(told[1], ["centred sum of cost", "1", "90.6 G"]);
+}
+
+/// A value says little without its column.
+#[test]
+fn a_cell_is_named_by_its_column() {
+    let mut view = view(1, None, false, None);
+    let cell = CellView { family: "breakdown".into(), label: "1".into(), ..view.cells[0].clone() };
+    view.cells.push(CellView { column: Some("newbie".into()), ..cell.clone() });
+    view.cells.push(cell);
+    assert_eq!(cell_names(&view), ["all people", "newbie = 1", "1"]);
 }
 
 /// Where a part of the control arm's mean is missing, the reader is told why.

@@ -3,6 +3,9 @@
 
 use super::label;
 use crate::{CountView, LiftView, RunReport};
+use base::clean;
+use data::InputReport;
+use page::lines::wrapped;
 use page::numbers::{count, counted, grouped, percent, short};
 
 /// How often chance alone shows a difference where several cells are looked at, and what Holm's p-values are.
@@ -30,6 +33,20 @@ pub(super) fn misses(intervals: usize, level: f64) -> Option<String> {
 /// A released number for a reader.
 pub fn amount(count: &CountView) -> String {
     grouped(&label(&count.value))
+}
+
+/// Columns of a count of what was read.
+const COUNT: usize = 14;
+
+/// What reading a party's own files did, in lines of so many columns.
+pub fn input_lines(inputs: &InputReport, columns: usize) -> Vec<String> {
+    let text = inputs.to_string();
+    let lines = text.lines().flat_map(|text| {
+        let (count, what) = text.trim().split_once(' ').unwrap_or((text, ""));
+        let first = format!("{:>COUNT$} ", clean(&grouped(count)));
+        wrapped(&clean(what), columns, &first, &" ".repeat(COUNT + 1))
+    });
+    lines.collect()
 }
 
 /// How many numbers of views are shown, what they are, and how many are not shown.

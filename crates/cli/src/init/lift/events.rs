@@ -3,6 +3,7 @@
 use super::offers::{offer, refuse_small};
 use super::trial::{duplicates, time_columns};
 use super::{LiftInitArgs, TrialSide, categories, clamp, in_units, note_thin_ends, period, read};
+use crate::init::ask::Answering;
 use crate::init::draft::{StudyDraft, list, quoted, said};
 use crate::init::guess;
 use crate::init::making::Making;
@@ -11,7 +12,7 @@ use crate::init::units::unit;
 use base::Error;
 use data::Rows;
 use data::survey::ColumnSurvey;
-use page::numbers::{count, percent};
+use page::numbers::{count, counted, percent};
 use study::time::Clock;
 use study::{EventValue, MAX_CLAMP, MAX_EVENTS, Study};
 
@@ -52,8 +53,30 @@ pub fn advertiser(
         text += &said("Results for each of these; the values are public.", &format!("cohort     = {values}"));
     }
     draft.set("advertiser", text);
-    limits(draft, MAX_EVENTS, &in_units(MAX_CLAMP.into(), scale), [false; 2], args);
+    draft.set("lift", format!("[lift]\n{}", better(making, args)?));
+    limits(draft, MAX_EVENTS, &in_units(MAX_CLAMP.into(), scale), [false; 2]);
     Ok(period(&ways))
+}
+
+/// The line that says which outcome is the better one.
+fn better(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<String, Error> {
+    let answers = ["more is better (purchases)", "less is better (illness, returns)"].map(str::to_owned);
+    let question = "Which outcome is the better one? Reports word the result by it.";
+    let flag = "--higher-is-better or --lower-is-better";
+    let (lower, why) = match (args.lower_is_better, args.higher_is_better) {
+        (false, false) => {
+            let lower = making.how.offer(flag, question, &answers, 0)? == 1;
+            let why = match making.how {
+                Answering::Asked => "as it was answered",
+                _ => "nobody said otherwise (--lower-is-better)",
+            };
+            (lower, why)
+        }
+        (lower, _) => (lower, "as it was said"),
+    };
+    making.because("lower_is_better", lower.to_string(), why);
+    making.tell(format!("that {} is better", if lower { "less" } else { "more" }));
+    Ok(said("Whether reports call a smaller outcome the better one.", &format!("lower_is_better = {lower}")))
 }
 
 fn events(making: &Making<'_>, args: &LiftInitArgs) -> Result<Vec<String>, Error> {
@@ -246,7 +269,7 @@ fn filter(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<Option<String>
 
 /// The lines of how much of a person counts; whether somebody chose the number of events and the clamp, for
 /// the data did not.
-fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, chosen: [bool; 2], args: &LiftInitArgs) {
+fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, chosen: [bool; 2]) {
     let text = draft.get("advertiser").unwrap_or_default();
     let text = text.rsplit_once("# K: ").map_or(text, |(before, _)| before);
     let events = match chosen[0] {
@@ -260,21 +283,23 @@ fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, chosen: [bool; 2], args
     draft.set("advertiser", format!("{text}{events}overflow   = \"keep-earliest\"\n"));
     let why = match chosen[1] {
         false => {
-            "99 of 100 people with an event have no more; of up to 500 such people all but four; of fewer \
-             than 40 all but one in ten, or but one. Rounded up to 1, 2 or 5 and zeros: it tells roughly how \
-             large outcomes are."
+            "Chosen by the file: 99 of 100 people with an event have no larger total (of up to 500 such \
+             people all but four, of fewer than 40 all but one in ten), rounded up to 1, 2 or 5 and zeros. \
+             It tells the other party roughly how large outcomes are."
         }
         true => "Chosen by the advertiser.",
     };
     let clamp = said(
         &format!(
-            "R: most that one person adds to the total, and the estimate is of totals clamped so. Noise is \
-             as wide as R is large. {why}"
+            "R, the clamp: the most that one person adds. What somebody has above it does not count, and \
+             the estimate is of outcomes cut so. Noise is as wide as R is large. {why}"
         ),
         &format!("clamp        = {clamp}"),
     );
     let counts = said("Events strictly later than the opportunity.", "counts_after = \"opportunity\"");
-    let better = if args.lower_is_better { "lower_is_better = true\n" } else { "" };
+    // What is better was said before.
+    let before = draft.get("lift").unwrap_or_default();
+    let better = before.find("# Whether reports").map_or("", |at| &before[at..]);
     draft.set("lift", format!("[lift]\n{counts}{clamp}{better}"));
 }
 
@@ -346,7 +371,7 @@ pub fn settle(
         );
     }
     let (most, text) = bounds(making, study, args, (people, &events, &mut totals))?;
-    limits(draft, most, &text, [args.max_events.is_some(), args.clamp.is_some()], args);
+    limits(draft, most, &text, [args.max_events.is_some(), args.clamp.is_some()]);
     offer(making, &lenient, TrialSide::Advertiser, &rows)?;
     note_thin_ends(making, &days);
     // Times of refunds, and of events beyond K, have to be within the study's as well.
@@ -374,9 +399,9 @@ fn bounds(
         "max_events",
         most.to_string(),
         format!(
-            "of {} people {} have events, {} of them more than that",
-            count(people),
+            "{} of {} people have events, and {} of those more than {most}",
             count(events.len() as u64),
+            count(people),
             share(beyond(most))
         ),
     );
@@ -388,7 +413,10 @@ fn bounds(
     making.because(
         "clamp",
         &text,
-        format!("{} of the people with events have more, which does not count", share(over)),
+        format!(
+            "{} of the people with events have a larger total; what is above does not count",
+            share(over)
+        ),
     );
     tell_bounds(making, study, (most, args.max_events.is_some()), (&text, args.clamp.is_some()));
     Ok((most, text))
@@ -400,12 +428,14 @@ fn tell_bounds(making: &mut Making<'_>, study: &Study, events: (u8, bool), clamp
         EventValue::Columns { unit: Some(unit), .. } => format!(" {unit}"),
         _ => String::new(),
     };
-    let what =
-        [(format!("{} events", events.0), events.1), (format!("a total of {}{unit}", clamp.0), clamp.1)];
+    let what = [
+        (format!("max_events: {} of a person", counted(events.0.into(), "event")), events.1),
+        (format!("clamp: {}{unit} of a person", clamp.0), clamp.1),
+    ];
     for (what, chosen) in what {
         making.tell(match chosen {
-            true => format!("that of a person {what} count at most, as was said, not as the file shows"),
-            false => format!("that few people have more than {what} (rounded up)"),
+            true => format!("{what}, as somebody said, whatever the file shows"),
+            false => format!("{what}, which few in the file exceed (rounded up)"),
         });
     }
 }
@@ -443,6 +473,6 @@ pub fn settle_unread(
     making.because("max_events", most.to_string(), "as it was said");
     making.because("clamp", &clamp, "as it was said");
     tell_bounds(making, study, (most, true), (&clamp, true));
-    limits(draft, most, &clamp, [true; 2], args);
+    limits(draft, most, &clamp, [true; 2]);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::offers::{offer, refuse_small};
 use super::{LiftInitArgs, TrialSide, categories, note_thin_ends, period, read};
+use crate::init::ask::Answering;
 use crate::init::draft::{StudyDraft, list, quoted, said};
 use crate::init::guess;
 use crate::init::making::Making;
@@ -9,10 +10,12 @@ use crate::init::period::{DayCounts, WholeMonths};
 use base::Error;
 use data::Rows;
 use data::survey::ColumnSurvey;
-use page::numbers::count;
+use page::numbers::{count, counted};
 use study::reader::nearest;
 use study::{Study, TrialArm};
 
+/// A label is slight that so many times fewer rows have than an arm that is compared.
+const SLIGHT: u64 = 100;
 /// Least people of an arm that is shown.
 const LEAST: u64 = 1000;
 
@@ -216,13 +219,58 @@ fn labels(making: &Making<'_>, arm: &str, args: &LiftInitArgs) -> Result<ArmLabe
         }
     }
     args.leave_out.iter().try_for_each(|label| known(label).map(|_| ()))?;
-    let others = others(column, [&test, &control], &args.leave_out)?;
+    let others = others(making, column, [&test, &control], &args.leave_out)?;
     Ok(ArmLabels { test, control, others })
+}
+
+/// Whether so few rows have a label, beside those that are compared, that it may be a slip of the pen.
+fn is_slight(rows: u64, column: &ColumnSurvey, compared: [&String; 2]) -> bool {
+    let of = column.values.iter().filter(|(label, _)| compared.contains(&label)).map(|(_, rows)| *rows);
+    rows < guess::LABEL_ROWS || of.min().is_some_and(|least| rows * SLIGHT < least)
+}
+
+/// Asks whether a label of few rows is another arm; where nobody is asked, one of very few is none.
+fn is_arm(
+    making: &Making<'_>,
+    column: &ColumnSurvey,
+    (label, rows): (&str, u64),
+    compared: [&String; 2],
+) -> Result<bool, Error> {
+    if !is_slight(rows, column, compared) {
+        return Ok(true);
+    }
+    let name = &column.name;
+    let known: Vec<&str> = column.values.iter().map(|(known, _)| known.as_str()).collect();
+    let others: Vec<&str> = known.into_iter().filter(|known| *known != label).collect();
+    let near = nearest(label, &others).map_or(String::new(), |near| format!(", as \"{near}\" is spelt"));
+    let rows_told = counted(rows, "row");
+    let question = format!(
+        "\"{label}\" of \"{name}\" stands in {rows_told} alone. Is it an arm? (Left out, its label is told \
+         to the other party.)"
+    );
+    let answers =
+        [format!("a mistake: stop, to correct the file{near}"), "an arm, which is left out".to_owned()];
+    match making.how {
+        Answering::Asked => Ok(making.how.choose("--leave-out LABEL", &question, &answers, Some(0))? == 1),
+        _ if rows < guess::LABEL_ROWS => Ok(false),
+        _ => {
+            eprintln!(
+                "note: \"{label}\" of \"{name}\" stands in {rows_told} alone, and is taken for an arm that \
+                 is left out: correct the file if it is a mistake"
+            );
+            Ok(true)
+        }
+    }
 }
 
 /// Labels of arms that are left out: those that were said, or all others that the column has. One that is
 /// another but for its spelling is no arm by itself: nobody is left out for a slip of the pen.
-fn others(column: &ColumnSurvey, compared: [&String; 2], said: &[String]) -> Result<Vec<String>, Error> {
+fn others(
+    making: &Making<'_>,
+    column: &ColumnSurvey,
+    compared: [&String; 2],
+    said: &[String],
+) -> Result<Vec<String>, Error> {
     let name = &column.name;
     if let Some(both) = said.iter().find(|label| compared.contains(label)) {
         return Err(Error::input(format!("--leave-out \"{both}\" is the label of an arm that is compared")));
@@ -236,7 +284,7 @@ fn others(column: &ColumnSurvey, compared: [&String; 2], said: &[String]) -> Res
         let what = match alike {
             Some(alike) => format!("is \"{alike}\" but for its spelling: correct the file"),
             None if !said.is_empty() => "is neither compared nor left out: correct the file".to_owned(),
-            None if *rows < guess::LABEL_ROWS => {
+            None if !is_arm(making, column, (label, *rows), compared)? => {
                 "would be told to the other party, though few rows have it: correct the file".to_owned()
             }
             None => {
@@ -245,9 +293,9 @@ fn others(column: &ColumnSurvey, compared: [&String; 2], said: &[String]) -> Res
             }
         };
         return Err(Error::input(format!(
-            "column \"{name}\" has {} rows with \"{label}\", which {what}, or say by --leave-out \"{label}\" \
-             that it is another arm",
-            count(*rows)
+            "column \"{name}\" has {} with \"{label}\", which {what}, or say by --leave-out \"{label}\" that \
+             it is another arm",
+            counted(*rows, "row")
         )));
     }
     Ok(others)

@@ -22,6 +22,9 @@ const RESERVED: [&str; 16] = [
     "known", "present", "missing",
 ];
 
+/// Longest title that is proposed.
+const TITLE: usize = 80;
+
 /// Bits of the types of numbers: a finer step would tell more of the largest one.
 const WIDTHS: [u32; 4] = [8, 16, 32, 40];
 
@@ -229,10 +232,41 @@ impl AskedProgram {
             .collect()
     }
 
-    /// Leaves out what is not asked about.
-    pub fn keep_used(&mut self) {
+    /// Leaves out what is not asked about. Returns the names of these columns.
+    pub fn keep_used(&mut self) -> Vec<String> {
         let used = [self.by.clone().flatten(), self.mean.clone().flatten()];
-        self.columns.retain(|column| used.iter().flatten().any(|name| *name == column.name));
+        let mut left = Vec::new();
+        self.columns.retain(|column| {
+            let is_used = used.iter().flatten().any(|name| *name == column.name);
+            if !is_used {
+                left.push(column.name.clone());
+            }
+            is_used
+        });
+        left
+    }
+
+    /// Whether a column is in it.
+    pub fn has(&self, name: &str) -> bool {
+        self.columns.iter().any(|column| column.name == name)
+    }
+
+    /// What it asks, or may ask, in a line.
+    pub fn proposed_title(&self) -> String {
+        let by = self.by.clone().flatten().map_or(String::new(), |by| format!(" by {by}"));
+        match (&self.mean, &self.by) {
+            (None, None) => {
+                let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+                base::clean(&format!("Rows and means of {}", names.join(", "))).chars().take(TITLE).collect()
+            }
+            (Some(Some(mean)), _) => format!("Mean of {mean}{by}, and rows"),
+            _ => format!("Rows that both parties have{by}"),
+        }
+    }
+
+    /// Takes the title of a draft.
+    pub fn title_of(&mut self, draft: &StudyDraft) {
+        self.title = draft.root_value("title").unwrap_or_else(|| self.proposed_title());
     }
 
     /// Writes the sections of the study.

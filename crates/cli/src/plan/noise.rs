@@ -1,0 +1,75 @@
+//! How wide the noise of a program's numbers is, for people.
+
+use job::plan::{DerivedNoise, MechanismNoise, Plan};
+use page::lines::{Fact, wrapped};
+use page::numbers::{plain, short};
+use privacy::ledger::PUBLIC;
+
+/// Columns between numbers.
+const GAP: usize = 3;
+/// Least columns of a name.
+const NAME: usize = 16;
+
+/// What noise leaves of a program's numbers: of those that it derives a table, of others what each mechanism
+/// adds; nothing of other studies.
+pub fn noise_lines(plan: &Plan, columns: usize) -> Vec<String> {
+    let of_derived = |number: usize| {
+        plan.derived_noise.iter().any(|derived| derived.mechanisms.contains(&(number as u32)))
+    };
+    let others = plan.noise.iter().enumerate().filter(|(number, _)| !of_derived(*number));
+    let mut lines: Vec<String> = others
+        .flat_map(|(_, mechanism)| Fact::new("noise", of_mechanism(mechanism)).lines(columns))
+        .collect();
+    if !plan.derived_noise.is_empty() {
+        lines.extend(table(plan, columns));
+    }
+    lines
+}
+
+/// What one mechanism of a program is charged, and what its noise leaves.
+fn of_mechanism(of: &MechanismNoise) -> String {
+    let MechanismNoise { name, to, outputs, rho, half_width } = of;
+    let numbers = page::numbers::counted(*outputs as u64, "number");
+    let (rho, half) = (short(*rho, 3), plain(*half_width, 3));
+    format!(
+        "{to}: {numbers} of {name}: rho {rho}, noise alone within {half} of what it counts, 95 % of times"
+    )
+}
+
+/// Of each number its share of rho, and half of the interval that noise alone leaves.
+fn table(plan: &Plan, columns: usize) -> Vec<String> {
+    let head = ["", "groups", "rho", "+/-, even", "+/-, low"].map(str::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(plan.derived_noise.iter().map(cells)).collect();
+    let wide = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let numbers: usize = (1..5).map(|at| GAP + wide(at)).sum();
+    let name = wide(0).min(columns.saturating_sub(numbers + 2)).max(NAME);
+    let values = plan.assumptions.get("values").map_or("", String::as_str);
+    let says = format!(
+        "half of the 95 % interval that noise alone leaves of each number; chance comes on top, and `tacit \
+         simulate` shows both on files. If {values}:"
+    );
+    let mut lines = Fact::new("noise", says).lines(columns);
+    for row in &rows {
+        let mut names = wrapped(&row[0], name, "", "  ").into_iter();
+        let mut line = format!("  {:name$}", names.next().unwrap_or_default());
+        for at in 1..5 {
+            line += &format!("{:GAP$}{:>2$}", "", row[at], wide(at));
+        }
+        lines.push(line);
+        lines.extend(names.map(|name| format!("  {name}")));
+    }
+    lines
+}
+
+fn cells(of: &DerivedNoise) -> [String; 5] {
+    let unit = if of.unit.is_empty() { String::new() } else { format!(", {}", of.unit) };
+    let half = |half: Option<f64>| half.map_or_else(|| "open".to_owned(), |half| plain(half, 2));
+    let to = if of.to == PUBLIC { String::new() } else { format!(" ({})", of.to) };
+    [
+        format!("{}{unit}{to}", of.name),
+        of.groups.to_string(),
+        short(of.rho, 3),
+        half(of.noise),
+        half(of.noise_low),
+    ]
+}
