@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -83,7 +84,7 @@ def _connect(ray: Any, address: str, namespace: str) -> bool:
     """Whether this process was in no cluster before. One that is in another one stays there."""
     if ray.is_initialized():
         there = ray.get_runtime_context().gcs_address
-        if there != address:
+        if not _same(ray, there, address):
             raise InputError(
                 f"this process is in the Ray cluster {there}, and the launcher's is {address}: call "
                 "ray.shutdown(), or name the first one",
@@ -98,6 +99,21 @@ def _connect(ray: Any, address: str, namespace: str) -> bool:
             f"the Ray cluster {address} cannot be joined: {_reason(error)}", kind="file", code=1
         ) from error
     return True
+
+
+def _same(ray: Any, there: str, said: str) -> bool:
+    """Whether two addresses are one: Ray knows a loopback as the address of the machine."""
+    here = {ray.util.get_node_ip_address()}
+    (one, one_port), (other, other_port) = ((at.rpartition(":")[0], at.rpartition(":")[2]) for at in (there, said))
+    return one_port == other_port and bool(_addresses(one, here) & _addresses(other, here))
+
+
+def _addresses(host: str, here: set[str]) -> set[str]:
+    try:
+        found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
+    except OSError:
+        return {host}
+    return found | here if any(address.startswith("127.") or address == "::1" for address in found) else found
 
 
 def _hosts(ray: Any) -> dict[str, str]:

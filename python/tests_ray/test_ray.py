@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,12 +24,13 @@ import tacit
 NAMES = ["clinic", "works"]
 """The first one listens, and leads."""
 ROWS = 700_001
+"""Of five units, where there are three workers: each takes seconds."""
 LIMIT_S = 240
 STUDY = """
 format = "tacit-study/1"
 name = "days"
 kind = "program"
-title = "Exposure of the ill"
+title = "Weighted exposure"
 [party.clinic]
 key = "{clinic}"
 [party.works]
@@ -38,7 +40,7 @@ protocol = "{protocol}"
 identifiers = [ {{ name = "person" }} ]
 duplicates = "error"
 [columns]
-ill = {{ party = "clinic", column = "ill" }}
+weight = {{ party = "clinic", column = "weight" }}
 days = {{ party = "works", column = "days" }}
 [program]
 text = \"\"\"
@@ -47,19 +49,18 @@ name "days"
 class exact
 {aligned}party clinic
 party works
-column ill bit clinic
+column weight u16 clinic
 column days u16 works
 row
-ill = column ill
+weight = column weight
 days = column days
-zero = const 0 u16
-mine = select ill days zero
+mine = mul weight days
 combine
 all = sum mine u60
 release
 all = total all
-reveal all clinic "days of the ill"
-reveal all works "days of the ill"
+reveal all clinic "weighted days"
+reveal all works "weighted days"
 \"\"\"
 [compute]
 engine = "gmw"
@@ -103,14 +104,14 @@ class World:
         keys = {name: tacit.keygen(folder / f"{name}.key").fingerprint for name in NAMES}
         how = {"protocol": "pid", "aligned": ""} if pid else {"protocol": "aligned", "aligned": "rows aligned\n"}
         (folder / "study.toml").write_text(STUDY.format(**keys, **how))
-        ill, days, self.truth = ["person,ill"], ["person,days"], 0
+        weights, days, self.truth = ["person,weight"], ["person,days"], 0
         for i in range(rows):
-            is_ill, of = i * 17 % 10 < 3, i * 31 % 977
+            weight, of = i * 17 % 60, i * 31 % 977
             shared = not pid or i < rows // 5
-            self.truth += of if is_ill and shared else 0
-            ill.append(f"p{i},{int(is_ill)}")
+            self.truth += weight * of if shared else 0
+            weights.append(f"p{i},{weight}")
             days.append(f"{'p' if shared else 'q'}{i},{of}")
-        for name, lines in zip(NAMES, (ill, days)):
+        for name, lines in zip(NAMES, (weights, days)):
             (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
         with socket.socket() as bound:
             bound.bind(("127.0.0.1", 0))
@@ -122,7 +123,9 @@ class World:
     def forget(self) -> None:
         """Ledgers that know the answer compute nothing."""
         for name in NAMES:
-            (self.folder / f"{name}.ledger").unlink(missing_ok=True)
+            for path in self.folder.glob(f"{name}.ledger*"):
+                path.unlink()
+            shutil.rmtree(self.folder / f"out-{name}", ignore_errors=True)
 
     def check(self, reports: list[dict[str, Any]]) -> None:
         for report in reports:
@@ -151,7 +154,9 @@ class Driver:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.said.put(json.loads(line))
+            # Ray says there that a node is gone.
+            if line.startswith(("[", "{")):
+                self.said.put(json.loads(line))
         self.said.put(None)
 
     def next(self) -> Any:
@@ -245,16 +250,17 @@ def test_an_actor_and_a_node_are_killed(clusters: list[Cluster], aligned: World,
         drivers(aligned, name, address=cluster.address, workers=3) for name, cluster in zip(NAMES, clusters)
     ]
     first.wait("units", 1)
-    (head,) = clusters[0].nodes[:1]
-    victims = head.has("ray::Worker")
-    assert victims, "actors are on both nodes"
-    os.kill(victims[0], signal.SIGKILL)
+    done, of = first.heard[-1][2:]
+    assert done < of, "it is killed in the midst"
+    working = clusters[0].nodes[0].has("ray::Worker") + clusters[0].nodes[1].has("ray::Worker")
+    os.kill(working[0], signal.SIGKILL)
+    # Of its two nodes the one that is not the head.
+    assert clusters[1].nodes[1].has("ray::Worker")
     clusters[1].nodes[1].kill()
     done = reports_of([first, second])
     aligned.check(done)
     failed = [report["workers"]["failed"] for report in done]
     assert any(failed), "what was killed was at work"
-    # The node comes back for the tests that follow.
     charged = charges(aligned)
     there = by_the_command(aligned, 3)
     assert [report["view"] for report in done] == [report["view"] for report in there]

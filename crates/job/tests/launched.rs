@@ -106,7 +106,11 @@ fn run(first: Vec<Fate>) -> ([RunReport; 2], usize) {
     let (_folder, parties, truth) = owners();
     let launcher = Arc::new(ThreadLauncher { first, called: Mutex::default() });
     let watch = Watch { workers: WorkerPlace::Launched(launcher.clone()), ..Watch::none() };
-    let reports = whole(both(&parties, &watch));
+    let done = both(&parties, &watch);
+    for error in done.iter().filter_map(|done| done.as_ref().err()) {
+        eprintln!("{error}");
+    }
+    let reports = whole(done);
     for report in &reports {
         let ResultView::Program { outputs, .. } = &report.view else { panic!("a program's view") };
         assert_eq!(outputs[0].value, truth.to_string());

@@ -85,7 +85,8 @@ impl CallAnswer {
     /// # Errors
     /// When it is none.
     pub fn has_key(&self, fingerprint: &str) -> Result<(), Error> {
-        let key = fingerprint.parse().map_err(|_| Error::misuse("a worker tells the fingerprint of its key"))?;
+        let key =
+            fingerprint.parse().map_err(|_| Error::misuse("a worker tells the fingerprint of its key"))?;
         // Nobody may wait any more.
         let _ = self.0.send(LauncherWord::Key(key));
         Ok(())
@@ -264,11 +265,14 @@ impl DueWorker {
         loop {
             if let Some(stream) = self.dock.take(terms.lane, terms.generation) {
                 let cutter = &self.cutters[number];
-                return take_lane(stream, &self.key, &terms, cutter).map(|LaneChannel { channel, .. }| channel);
+                return take_lane(stream, &self.key, &terms, cutter)
+                    .map(|LaneChannel { channel, .. }| channel);
             }
             if self.is_over() || Instant::now() >= until {
                 let at = &self.dock.address;
-                return Err(ended(&format!("it did not come to {at}, where it is awaited, within {COMING:?}")));
+                return Err(ended(&format!(
+                    "it did not come to {at}, where it is awaited, within {COMING:?}"
+                )));
             }
             if let Ok(LauncherWord::Gone(why)) = self.answers.try_recv() {
                 return Err(ended(&why));

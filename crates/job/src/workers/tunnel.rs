@@ -62,7 +62,8 @@ impl WorkerTunnel {
             into.recv(&mut head).map_err(gone)?;
             let [number, len @ ..] = head;
             let len = u32::from_le_bytes(len) as usize;
-            let chunk = bytes.get_mut(..len).ok_or_else(|| Error::misuse("a chunk of a tunnel is too long"))?;
+            let chunk =
+                bytes.get_mut(..len).ok_or_else(|| Error::misuse("a chunk of a tunnel is too long"))?;
             into.recv(chunk).map_err(gone)?;
             let written = match self.ends.get_mut(usize::from(number)) {
                 Some(end) => end.write_all(chunk),
