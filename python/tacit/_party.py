@@ -349,7 +349,7 @@ class Party:
             try:
                 with _workers(launcher, self.name) as workers:
                     rows, heard = given(data, stop), shown.listener()
-                    done = self._native.match(rows, file, said.three(), heard, stop, workers)
+                    done = self._native.match(rows, (file, workers), said.three(), heard, stop)
             finally:
                 shown.end()
             fields = json.loads(done)

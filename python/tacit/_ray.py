@@ -23,9 +23,9 @@ _LEAVING = 5.0
 class Ray:
     """A launcher for ``Party.run``: this process coordinates, and workers are actors of a Ray cluster.
 
-    The process must be on a machine of the cluster, or one that reaches all its machines, and they it. ``ray``
-    and the same tacit must be installed on all of them. Ray carries addresses, fingerprints and numbers; rows,
-    shares and keys go between this process and its workers over TLS.
+    The process must be on a machine of the cluster, or one that reaches all its machines, and they it.
+    ``ray`` and the same tacit must be installed on all of them. Ray carries addresses, fingerprints and
+    numbers; rows, shares and keys go between this process and its workers over TLS.
     """
 
     address: str
@@ -104,8 +104,8 @@ def _connect(ray: Any, address: str, namespace: str) -> bool:
 def _same(ray: Any, there: str, said: str) -> bool:
     """Whether two addresses are one: Ray knows a loopback as the address of the machine."""
     here = {ray.util.get_node_ip_address()}
-    (one, one_port), (other, other_port) = ((at.rpartition(":")[0], at.rpartition(":")[2]) for at in (there, said))
-    return one_port == other_port and bool(_addresses(one, here) & _addresses(other, here))
+    (one, _, port), (other, _, other_port) = there.rpartition(":"), said.rpartition(":")
+    return port == other_port and bool(_addresses(one, here) & _addresses(other, here))
 
 
 def _addresses(host: str, here: set[str]) -> set[str]:
@@ -225,7 +225,8 @@ class _Actors(threading.Thread):
         host = _hosts(self._ray)[here.node]
         if here.version != _tacit.__version__:
             raise RuntimeError(
-                f"the node {host} has tacit {here.version}, and this process {_tacit.__version__}: install one"
+                f"the node {host} has tacit {here.version}, and this process {_tacit.__version__}: install "
+                "one of them"
             )
         self._came = True
         self._handle.has_key(number, here.key)
