@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Union
 from . import _tacit
 from ._data import Data, given
 from ._errors import InputError
+from ._numbers import Rho
 from ._progress import Event, Shown
 from ._ray import Ray
 from ._report import Fields, Report, Reports, _to_arrow, _to_pandas, _to_polars
-from ._study import Check, Rho, Rows, Study, _pair
+from ._study import Check, Rows, Study, _pair
 
 if TYPE_CHECKING:
     import pandas

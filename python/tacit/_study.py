@@ -15,10 +15,10 @@ from typing import Any, Literal, Union
 from . import _tacit
 from ._errors import InputError
 from ._keys import Key
+from ._numbers import Rho, decimal_of
 from ._report import Fields, Table
+from ._trace import Head, Row, Step, traced
 
-Rho = Union[str, int, float, Decimal, Fraction]
-"""A privacy parameter: best as text or Decimal, which say all digits."""
 Rows = Union[int, "tuple[int, int]"]
 """Rows of both sides, or of the first party and of each other one."""
 _SECONDS = 2**32 - 2
@@ -31,6 +31,26 @@ class Identifier:
 
     name: str
     normalise: Sequence[str] = ()
+
+
+class Match:
+    """How rows are matched: a protocol, and the identifiers that it compares."""
+
+    def __init__(
+        self,
+        protocol: str,
+        *,
+        identifiers: Sequence[Identifier | str],
+        duplicates: str = "error",
+        **settings: Any,
+    ) -> None:
+        """Further settings are those of ``[match]``."""
+        made = [Identifier(one) if isinstance(one, str) else one for one in identifiers]
+        tables: list[dict[str, Any]] = [
+            {"name": one.name, **({"normalise": list(one.normalise)} if one.normalise else {})}
+            for one in made
+        ]
+        self._said = {"protocol": protocol, "identifiers": tables, "duplicates": duplicates, **settings}
 
 
 @dataclass(frozen=True)
@@ -97,9 +117,66 @@ class Study:
         """Begins a lift study: did the treatment change the outcome, and by how much."""
         return LiftStudy(name, title)
 
+    @staticmethod
+    def program(
+        name: str,
+        row: Row,
+        *steps: Step,
+        parties: Mapping[str, str | Key],
+        match: Match,
+        title: str | None = None,
+        rows: Literal["matched", "any", "aligned"] = "matched",
+        exact: bool = False,
+        rho: Rho | Mapping[str, Rho] | None = None,
+        degrees: Mapping[str, int] | None = None,
+        alone: Mapping[str, int] | None = None,
+        **sections: Mapping[str, Any],
+    ) -> Study:
+        """A study of a program, which these functions make: ``row, release``, or ``row, combine, release``.
+
+        ``row`` has a parameter for each column, annotated with type and owner (``tacit.u16["shop"]``), and
+        returns values by name; or it is columns by name. ``combine`` has the values that it names as
+        parameters, and returns sums; where there is none, ``row`` does. ``release`` has a ``tacit.Release``
+        and the sums. In their place questions may stand: ``tacit.Ask``. Each function is called once; what it
+        reads from outside becomes constants. ``text`` shows the program.
+
+        ``parties`` has the key of each by name, ``rows`` whose rows are met, ``rho`` what each viewer may be
+        charged: what the verifier derives, unless told. ``exact`` is the class of programs without noise,
+        ``degrees`` and ``alone`` are for matches of several identifiers (``docs/program.md``), further
+        sections those of a study file (``compute={"engine": "gmw"}``). Raises TraceError.
+        """
+        names = sorted(parties)
+        made = traced(Head(name, names, rows, exact, degrees or {}, alone or {}), row, steps)
+        columns = {
+            column: {"party": of.owner, "column": of.source or column} for column, of in made.columns.items()
+        }
+        said: dict[str, Any] = {
+            "format": "tacit-study/1",
+            "name": name,
+            "kind": "program",
+            "title": title or name,
+            "party": {party: {"key": str(parties[party])} for party in names},
+            "match": match._said,
+            "columns": columns,
+            "program": {"text": made.text},
+            **{section: of for section, of in sections.items() if of},
+        }
+        charged = {viewer: _charge(of) for viewer, of in made.rho.items()} if rho is None else rho
+        if charged:
+            said["release"] = {**sections.get("release", {}), **_viewers(charged)}
+        return Study(_tacit.canonical(name, _toml(said)), name=name)
+
     def _study(self) -> _tacit.Study:
         assert self._native is not None
         return self._native
+
+    @property
+    def text(self) -> str:
+        """The text of the program (``docs/program.md``); InputError where the study is of another kind."""
+        text = self._study().program
+        if text is None:
+            raise InputError("this study is of no program; toml() is its text", kind="input", code=2)
+        return text
 
     @property
     def name(self) -> str:
@@ -204,13 +281,8 @@ class LiftStudy(Study):
         **settings: Any,
     ) -> LiftStudy:
         """How rows are matched; further settings are those of ``[match]``."""
-        made = [Identifier(one) if isinstance(one, str) else one for one in identifiers]
-        tables: list[dict[str, Any]] = [
-            {"name": one.name, **({"normalise": list(one.normalise)} if one.normalise else {})}
-            for one in made
-        ]
-        said = {"protocol": protocol, "identifiers": tables, "duplicates": duplicates, **settings}
-        return self._with("match", said)
+        match = Match(protocol, identifiers=identifiers, duplicates=duplicates, **settings)
+        return self._with("match", match._said)
 
     def time(self, *, origin: datetime.date | str, unit: str, span: int) -> LiftStudy:
         """From when times are counted, in what unit, and how many of them there are."""
@@ -284,13 +356,9 @@ class LiftStudy(Study):
 
         ``public`` among the names is everybody. Further settings are those of ``[release]``.
         """
-        own = rho if isinstance(rho, Mapping) else {"public": rho}
-        to = {name: {"rho": _number(of)} for name, of in own.items() if name != "public"}
-        said: dict[str, Any] = {"mode": mode, "confidence": _number(confidence), **settings}
+        said: dict[str, Any] = {"mode": mode, "confidence": decimal_of(confidence), **settings}
         said.update({"also": list(also)} if also else {})
-        said.update({"public": {"rho": _number(own["public"])}} if "public" in own else {})
-        said.update({"to": to} if to else {})
-        return self._with("release", said)
+        return self._with("release", {**said, **_viewers(rho)})
 
     def compute(self, **settings: Any) -> LiftStudy:
         """Settings of ``[compute]``: engine, shards, ot."""
@@ -311,11 +379,17 @@ class LiftStudy(Study):
         return self._native
 
 
-def _number(rho: Rho) -> Decimal:
-    """A decimal as it is written; a fraction where it is one."""
-    if isinstance(rho, Fraction):
-        return Decimal(rho.numerator) / Decimal(rho.denominator)
-    return Decimal(str(rho))
+def _viewers(rho: Rho | Mapping[str, Rho]) -> dict[str, Any]:
+    """What each viewer may be charged, as ``[release]`` has it."""
+    own = rho if isinstance(rho, Mapping) else {"public": rho}
+    to = {name: {"rho": decimal_of(of)} for name, of in own.items() if name != "public"}
+    public = {"public": {"rho": decimal_of(own["public"])}} if "public" in own else {}
+    return {**public, **({"to": to} if to else {})}
+
+
+def _charge(rho: Fraction) -> Decimal:
+    """No less, with as many digits as a study has."""
+    return Decimal(-(-rho.numerator * 10**9 // rho.denominator)).scaleb(-9).normalize()
 
 
 def _toml(said: Mapping[str, Any]) -> str:

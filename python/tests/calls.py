@@ -3,10 +3,15 @@
 import asyncio
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
 
 import tacit
+from tacit import Value
+
+KEYS = {"shop": "tacit1:00112233445566778899aabbccddeeff", "trial": "tacit1:ffeeddccbbaa99887766554433221100"}
+MATCH = tacit.Match("pid", identifiers=[tacit.Identifier("email", normalise=["trim", "lowercase"])])
 
 
 def studies(folder: Path) -> tacit.Study:
@@ -28,6 +33,64 @@ def studies(folder: Path) -> tacit.Study:
     plan = study.plan(rows=500_000_000, cores=32, price=tacit.Prices.aws_2026())
     plan.to_polars()
     return study
+
+
+def row(
+    arm: Annotated[Value, tacit.u2["trial"].labels("test", "control")],
+    spent: Annotated[Value, tacit.u24["shop"].scale(100).unit("EUR")],
+) -> dict[str, tacit.Fold]:
+    most = spent.clamp(0, 500)
+    return {
+        "people": tacit.sum(arm == "test", bits=40),
+        "test": tacit.sum(tacit.select(arm == "test", most, 0)),
+        "control": tacit.sum(tacit.select(arm == "control", most, 0)),
+    }
+
+
+def release(t: tacit.Release, people: Value, test: tacit.Fold, control: tacit.Fold) -> None:
+    noisy = t.gaussian("trial", rho="1/8", of=[test, control])
+    t.reveal(people, "trial", "people in the test arm")
+    t.reveal(noisy[0] - noisy[1], "trial", "difference of spending")
+
+
+def programs() -> tacit.Study:
+    study = tacit.Study.program("spending", row, release, parties=KEYS, match=MATCH, rows="any")
+    print(study.text, study.check().rho)
+    return study
+
+
+def questions() -> tacit.Study:
+    columns = {
+        "spent": tacit.u24["shop"].scale(100).unit("EUR").missing().named("eur"),
+        "arm": tacit.u2["trial"].labels("test", "control"),
+        "age": tacit.u7["trial"],
+    }
+    spent = tacit.between("spent", 0, 500)
+    asked = (
+        tacit.Ask("trial", rho="1/10")
+        .by("arm", tacit.edges("age", 18, 40, 90))
+        .count(within=50)
+        .mean(spent, "variance", "difference")
+        .by()
+        .regression(spent, on=[tacit.between("age", 18, 90)])
+    )
+    return tacit.Study.program("spending", columns, asked, parties=KEYS, match=MATCH)
+
+
+def queries() -> tacit.Study:
+    columns = {
+        "spent": tacit.u24["shop"].scale(100).unit("EUR").named("eur").missing(),
+        "arm": tacit.u2["trial"].labels("test", "control"),
+        "age": tacit.u7["trial"],
+    }
+    return tacit.sql(
+        """SELECT arm, COUNT(*), AVG(LEAST(spent, 500)) AS spent_most FROM trial JOIN shop USING (email)
+        WHERE age >= 18 GROUP BY arm""",
+        columns=columns,
+        viewer="trial",
+        rho="1/10",
+        parties=KEYS,
+    )
 
 
 def simulated(study: tacit.Study, folder: Path) -> None:
@@ -80,4 +143,8 @@ def refused(party: tacit.Party) -> list[tacit.Place]:
 if __name__ == "__main__":
     home = Path(sys.argv[1])
     simulated(studies(home), home)
+    trial = pl.DataFrame({"email": ["a", "b"], "arm": ["test", "control"], "age": [20, 30]})
+    shop = pl.DataFrame({"email": ["a", "b"], "spent": ["1.50", "2"], "eur": ["1.50", None]})
+    for program in (programs(), questions(), queries()):
+        print(tacit.simulate(program, {"trial": trial, "shop": shop}).runs)
     print(asyncio.iscoroutinefunction(watched))

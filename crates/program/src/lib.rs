@@ -39,5 +39,6 @@ pub use graph::{
 pub use guards::{Guarded, Guards};
 pub use names::{LABEL_BYTES, ValueNames};
 pub use rows::{JoinedRows, ShardRows};
+pub use text::TextDraft;
 pub use types::{Owners, ValueType};
 pub use verify::{Audit, MechanismCharge, VerifierPolicy, verify};

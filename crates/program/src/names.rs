@@ -6,18 +6,36 @@ use crate::{ColumnSource, NodeId, Program};
 use base::is_deceptive;
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
-/// What a text calls one of its definitions, and where; both from 1.
+/// Where a line of a text begins, both from 1; or where else somebody wrote what it says.
+#[derive(Clone, Debug)]
+pub(crate) struct TextPlace {
+    pub line: usize,
+    pub column: usize,
+    /// A file and its line, of a text that was made from it.
+    pub written: Option<(Arc<str>, usize)>,
+}
+
+impl fmt::Display for TextPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.written {
+            Some((file, line)) => write!(f, "{file}, line {line}"),
+            None => write!(f, "line {}, column {}", self.line, self.column),
+        }
+    }
+}
+
+/// What a text calls one of its definitions, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
     pub name: String,
-    pub line: usize,
-    pub column: usize,
+    pub place: TextPlace,
 }
 
 impl fmt::Display for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (line {}, column {})", self.name, self.line, self.column)
+        write!(f, "{} ({})", self.name, self.place)
     }
 }
 

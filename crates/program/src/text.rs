@@ -2,6 +2,7 @@
 
 mod ask;
 mod derived;
+mod draft;
 mod head;
 mod mechanisms;
 mod moments;
@@ -10,12 +11,13 @@ mod row;
 mod tokens;
 
 use crate::graph::{List, Lookup, NodeSection, OpNode, RowFold, RowOrder};
-use crate::names::{Spot, is_name};
+use crate::names::{Spot, TextPlace, is_name};
 use crate::{Class, NodeFacts, NodeId, Op, OutputValue, Program, ValueType, Viewer};
 use ask::Ask;
 use base::{Error, PartyId, limits};
+pub use draft::TextDraft;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 use tokens::{TextFault, Tokens, tokens};
 
 const HEADER: &str = "tacit-program/2";
@@ -35,30 +37,13 @@ impl Program {
         }
         let mut parser = Parser::default();
         for (number, line) in text.lines().enumerate() {
-            let tokens = tokens(line);
-            parser.at.line = number + 1;
-            let done = tokens.and_then(|tokens| {
-                if tokens.is_empty() {
-                    Ok(())
-                } else {
-                    parser.at.column = line[..tokens[0].column].chars().count() + 1;
-                    parser.line(&mut Tokens { tokens, next: 0, end: line.len() })
-                }
-            });
-            done.map_err(|(byte, text)| {
+            parser.next_line(line).map_err(|(byte, text)| {
                 // Columns count characters, as editors do.
                 let column = line[..byte].chars().count() + 1;
                 Error::input(format!("line {}, column {column}: {text}", number + 1))
             })?;
         }
-        parser
-            .settle_asks()
-            .map_err(|(at, text)| Error::input(format!("line {}, column {}: {text}", at.line, at.column)))?;
-        if parser.stage < Stage::Release {
-            return Err(Error::input("the program ends before its release section"));
-        }
-        parser.program.check()?;
-        Ok(parser.program)
+        parser.whole()
     }
 }
 
@@ -147,11 +132,11 @@ struct Parser {
     /// What is known of the first row nodes, for questions.
     facts: Vec<NodeFacts>,
     /// Scale and unit of the first row nodes.
-    counted_in: Vec<(u32, Rc<str>)>,
+    counted_in: Vec<(u32, Arc<str>)>,
     /// What viewers are told in answer to questions.
     asks: Vec<Ask>,
     /// Where the current line begins.
-    at: Place,
+    at: TextPlace,
 }
 
 /// The rows of a program, as its head says.
@@ -161,12 +146,6 @@ enum Rows {
     Matched,
     Any,
     Aligned,
-}
-
-#[derive(Clone, Copy)]
-struct Place {
-    line: usize,
-    column: usize,
 }
 
 impl Default for Parser {
@@ -188,12 +167,31 @@ impl Default for Parser {
             counted_in: Vec::new(),
             asks: Vec::new(),
             matched: None,
-            at: Place { line: 1, column: 1 },
+            at: TextPlace { line: 0, column: 1, written: None },
         }
     }
 }
 
 impl Parser {
+    /// Reads one more line of the text.
+    fn next_line(&mut self, line: &str) -> Result<(), TextFault> {
+        self.at.line += 1;
+        let tokens = tokens(line)?;
+        let Some(first) = tokens.first() else { return Ok(()) };
+        self.at.column = line[..first.column].chars().count() + 1;
+        self.line(&mut Tokens { tokens, next: 0, end: line.len() })
+    }
+
+    /// The program of all lines.
+    fn whole(mut self) -> Result<Program, Error> {
+        self.settle_asks().map_err(|(at, text)| Error::input(format!("{at}: {text}")))?;
+        if self.stage < Stage::Release {
+            return Err(Error::input("the program ends before its release section"));
+        }
+        self.program.check()?;
+        Ok(self.program)
+    }
+
     fn line(&mut self, t: &mut Tokens) -> Result<(), TextFault> {
         let (word, column) = t.take("a definition")?;
         let next = |from: Stage, to: Stage| (self.stage == from).then_some(to);
@@ -270,7 +268,7 @@ impl Parser {
         }
         t.parsed("=", |e| (e == "=").then_some(()))?;
         let (op, at) = t.take("an operation")?;
-        let spot = Spot { name: name.clone(), line: self.at.line, column: self.at.column };
+        let spot = Spot { name: name.clone(), place: self.at.clone() };
         let taken = match (self.stage, op.as_str()) {
             (Stage::Combine, _) => {
                 let fold = self.combine(&op, at, t)?;

@@ -1,7 +1,10 @@
 //! The text form: every mistake with its place, and no panic on any bytes.
 
 use program::eval::NodeValues;
-use program::{Class, Holder, Op, Program, ProgramBuilder, RowOrder, RowSet, ValueType};
+use program::{
+    Class, Holder, Op, Program, ProgramBuilder, RowOrder, RowSet, TextDraft, ValueType, VerifierPolicy,
+    verify,
+};
 use proptest::prelude::*;
 
 const HEAD: &str = "tacit-program/2\nname \"x\"\nclass dp\nparty a\nparty b\ncolumn c u8 a\n";
@@ -485,4 +488,42 @@ fn a_column_that_is_called_like_a_type_is_not_one() {
     let program = Program::parse(text).unwrap();
     assert_eq!(program.row.nodes[1].op, Op::Const(65_531));
     assert_eq!(Program::parse(&program.to_text()).unwrap(), program);
+}
+
+#[test]
+fn a_draft_is_the_text_of_its_lines() {
+    let text = format!(
+        "{HEAD}column d i20 b scale 100\nrow\nc = column c\nd = column d\nlow = clamp d -5000 5000\n\
+         combine\nf = sum low i60\nrelease\nm = gaussian a 1/8 f\ny = noised m 0\nreveal y a \"y\"\n"
+    );
+    let mut draft = TextDraft::default();
+    for (line, number) in text.lines().zip(1..) {
+        draft.line(line, ("analysis.py", number)).unwrap();
+        if line.starts_with("low") {
+            assert_eq!((draft.ty("low"), draft.ty("c")), (Some(ValueType::i(20)), Some(ValueType::u(8))));
+            assert_eq!((draft.scale("low"), draft.scale("none")), (Some(100), None));
+            assert_eq!(draft.number("low", "-1.5"), Ok(-150));
+            assert!(draft.number("low", "0.001").unwrap_err().contains("no whole number of 1/100"));
+        }
+    }
+    assert_eq!(draft.finish().unwrap(), Program::parse(&text).unwrap());
+}
+
+#[test]
+fn a_draft_names_the_lines_of_who_writes_it() {
+    let mut draft = TextDraft::default();
+    let lines =
+        format!("{HEAD}row\nc = column c\ncombine\nmine = sum c u40\nrelease\nm = gaussian b 1/8 mine\n");
+    for (line, number) in lines.lines().zip(100..) {
+        draft.line(line, ("analysis.py", number)).unwrap();
+    }
+    assert_eq!(
+        draft.line("x = total yours", ("analysis.py", 1)).unwrap_err(),
+        "expected a fold, found \"yours\""
+    );
+    let refused = verify(&draft.finish().unwrap(), &VerifierPolicy::default(), 1000).unwrap_err().to_string();
+    assert!(
+        refused.contains("refused by rule R3") && refused.contains("mine (analysis.py, line 109)"),
+        "{refused}"
+    );
 }

@@ -4,6 +4,7 @@
 //! called ([`watched`]). Results cross as the JSON that the command prints; the package makes objects of it.
 
 mod arrow;
+mod drafts;
 mod errors;
 mod party;
 mod reports;
@@ -19,6 +20,8 @@ use pyo3::prelude::*;
 mod _tacit {
     #[pymodule_export]
     use super::arrow::{GivenRows, ShownTable};
+    #[pymodule_export]
+    use super::drafts::DraftHandle;
     #[pymodule_export]
     use super::party::PartyHandle;
     #[pymodule_export]

@@ -7,9 +7,9 @@ use job::check::{CheckSizes, CheckedSide};
 use job::plan::{Link, PlanQuestion};
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use study::StudyFile;
 use study::prices::{BytePath, PriceList};
 use study::transport::ServerTransport;
+use study::{Question, StudyFile};
 
 /// A study, read and checked. It stays as it is.
 #[pyclass(frozen, module = "tacit._tacit", name = "Study")]
@@ -39,6 +39,15 @@ impl StudyHandle {
     #[getter]
     fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The text of the program, of a study of one.
+    #[getter]
+    fn program(&self) -> Option<&str> {
+        match &self.file.first().kind {
+            Question::Program(own) => Some(&own.source.text),
+            _ => None,
+        }
     }
 
     /// The hash in full, 64 hex digits.

@@ -6,13 +6,14 @@
 //! the rho by their weights, so that the sum of widths, each relative to what one row changes, is least.
 
 use super::moments::AskedVariable;
-use super::{Parser, Place, Stage, TextFault, Tokens};
+use super::{Parser, Stage, TextFault, Tokens};
 use crate::cells::{date, decimal};
+use crate::names::TextPlace;
 use crate::{CellKind, Class, NodeId, Op, ValueType, Viewer};
 use base::limits;
 use num_bigint::BigInt;
 use release::rational::{self, Rational, ratio};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Most cells of the groups of a line.
 const CELLS: usize = 1024;
@@ -26,7 +27,7 @@ pub(super) struct Ask {
     pub to: Viewer,
     rho: Rational,
     /// Where it begins.
-    place: Place,
+    place: TextPlace,
     /// The groups of the lines that follow.
     pub groups: Vec<Grouping>,
     pub lines: Vec<AskedLine>,
@@ -95,7 +96,7 @@ impl Parser {
         if rho <= ratio(0, 1) {
             return Err((at, "a question takes some rho".into()));
         }
-        self.asks.push(Ask { to, rho, place: self.at, groups: Vec::new(), lines: Vec::new() });
+        self.asks.push(Ask { to, rho, place: self.at.clone(), groups: Vec::new(), lines: Vec::new() });
         self.stage = Stage::Ask;
         t.end()
     }
@@ -304,19 +305,24 @@ impl Parser {
     /// A number as a value counts it: by its scale, or a day.
     pub(super) fn number_of(&mut self, value: NodeId, t: &mut Tokens) -> Result<(String, i128), TextFault> {
         let (text, at) = t.take("a number")?;
-        let read = match self.is_date(value) {
-            true => date(&text),
+        let number = self.counted_as(value, &text).map_err(|text| (at, text))?;
+        Ok((text, number))
+    }
+
+    /// What a value holds for a number or a day that a text writes.
+    pub(super) fn counted_as(&mut self, value: NodeId, text: &str) -> Result<i128, String> {
+        let number = match self.is_date(value) {
+            true => date(text),
             false => {
                 let scale = self.scale(value);
-                decimal(&text, scale.into()).map_err(|error| error.of_column(&text, scale))
+                decimal(text, scale.into()).map_err(|error| error.of_column(text, scale))
             }
-        };
+        }?;
         let ty = self.program.row.ty(value);
-        let number = read.map_err(|text| (at, text))?;
-        if ty.pattern(number).is_none() {
-            return Err((at, format!("{text} does not fit {ty}, the type of the value")));
+        match ty.pattern(number) {
+            Some(_) => Ok(number),
+            None => Err(format!("{text} does not fit {ty}, the type of the value")),
         }
-        Ok((text, number))
     }
 
     fn is_date(&self, value: NodeId) -> bool {
@@ -340,7 +346,7 @@ impl Parser {
     }
 
     fn count_in(&mut self) {
-        let none: (u32, Rc<str>) = (1, "".into());
+        let none: (u32, Arc<str>) = (1, "".into());
         for id in self.counted_in.len()..self.program.row.nodes.len() {
             let row = &self.program.row;
             let of = |id: &NodeId| self.counted_in[id.index()].clone();
@@ -464,14 +470,14 @@ impl Parser {
     ///
     /// # Errors
     /// Where an `ask` has too little.
-    pub(super) fn settle_asks(&mut self) -> Result<(), (Place, String)> {
+    pub(super) fn settle_asks(&mut self) -> Result<(), (TextPlace, String)> {
         std::mem::take(&mut self.asks).into_iter().try_for_each(|ask| self.settle(ask))
     }
 
     /// Shares rho among lines: those that name an accuracy take what that needs, the
     /// others share the rest by `(weight k)^(2/3)` for a line of k mechanisms, which gives the least sum of
     /// `weight k / sqrt(share)`.
-    fn settle(&mut self, Ask { rho, lines, place, .. }: Ask) -> Result<(), (Place, String)> {
+    fn settle(&mut self, Ask { rho, lines, place, .. }: Ask) -> Result<(), (TextPlace, String)> {
         if lines.is_empty() {
             return Err((place, "this ask has no questions: write them on the lines behind it".into()));
         }

@@ -151,7 +151,7 @@ impl Parser {
     }
 
     fn spot(&self, label: &str) -> Spot {
-        Spot { name: format!("{label:?}"), line: self.at.line, column: self.at.column }
+        Spot { name: format!("{label:?}"), place: self.at.clone() }
     }
 
     /// A mechanism whose outputs its viewer sees, under these labels.

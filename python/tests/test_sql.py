@@ -1,0 +1,161 @@
+"""SQL: what a query asks is what its questions ask; what is outside says why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_numbers import COLUMNS, KEYS, MATCH, Trial, exact
+
+import tacit
+
+WIDE = {**COLUMNS, "rooms": tacit.u3["trial"]}
+FROM = "FROM registry JOIN trial USING (id)"
+
+
+@pytest.fixture(scope="module")
+def trial() -> Trial:
+    made = Trial()
+    rooms = np.arange(len(made.frames["trial"])) % 5
+    made.frames["trial"] = made.frames["trial"].with_columns(rooms=rooms)
+    made.shared["rooms"] = np.arange(len(made.all["ill"]))[250:-250] % 5
+    return made
+
+
+def query(text: str, rho: object = 2, **how: object) -> tacit.Study:
+    return tacit.sql(text, columns=WIDE, viewer="trial", rho=rho, parties=KEYS, **how)
+
+
+def test_a_query_is_its_questions():
+    spent = "LEAST(GREATEST(cost, -50), 450)"
+    study = query(f"SELECT dose, COUNT(*), AVG({spent}) AS spent, VAR_SAMP({spent}) {FROM} GROUP BY dose")
+    assert study.text.endswith(
+        "row\ncost = column cost\nv0 = const 45000 i20\nv1 = const -5000 i20\nv2 = max cost v1\n"
+        "spent = min v2 v0\nask trial rho 2\nby dose\ncount\nmean variance of spent\n"
+    ) or study.text.endswith(
+        "row\ncost = column cost\nv0 = const -5000 i20\nv1 = max cost v0\nv2 = const 45000 i20\n"
+        "spent = min v1 v2\nask trial rho 2\nby dose\ncount\nmean variance of spent\n"
+    )
+    columns = {"cost": COLUMNS["cost"], "dose": COLUMNS["dose"]}
+
+    def row(cost: COLUMNS["cost"], dose: COLUMNS["dose"]):
+        return {"spent": tacit.minimum(tacit.maximum(cost, -50), 450)}
+
+    asked = tacit.Ask("trial", rho=2).by("dose").count().statistics("spent", "mean", "variance")
+    traced = tacit.Study.program("sql", row, asked, parties=KEYS, match=MATCH)
+    assert study == traced and study.text == traced.text
+    assert set(columns) == {"cost", "dose"}
+
+
+def test_a_query_without_noise_is_numpys(trial):
+    study = query(
+        f"""SELECT COUNT(*), COUNT(pressure), SUM(LEAST(GREATEST(balance * 2 - 1, -900), 900)) AS twice,
+        AVG(CASE WHEN ill THEN LEAST(GREATEST(cost, -50), 450) ELSE 0 END) AS of_ill,
+        AVG(CASE WHEN pressure > 150 THEN 1 ELSE 0 END) AS high,
+        CORR(LEAST(GREATEST(cost, -50), 450), ill), seen >= DATE '2026-07-01' AS older
+        {FROM} WHERE rooms IN (1, 2, 3) AND NOT dose = 'none' AND trial.balance BETWEEN -800 AND 800
+        GROUP BY older"""
+    )
+    found, of = exact(study, trial.frames), trial.shared
+    for late in (False, True):
+        kept = np.isin(of["rooms"], [1, 2, 3]) & (of["dose"] != "none") & (np.abs(of["balance"]) <= 800)
+        kept &= (of["day"] >= 181) == late
+        cell = f"chosen = 1, {'' if late else 'not '}older"
+        cost = np.clip(of["cost"], -50, 450)[kept]
+        right = {
+            f"rows, {cell}": kept.sum(),
+            f"sum of known-pressure, {cell}": np.sum(~np.isnan(of["pressure"][kept])),
+            f"sum of twice, {cell}": np.clip(of["balance"][kept] * 2 - 1, -900, 900).sum(),
+            f"mean of of_ill, {cell}": np.where(of["ill"][kept], cost, 0).mean(),
+            f"mean of high, {cell}": np.mean(np.nan_to_num(of["pressure"][kept]) > 150),
+            f"correlation of expr1 with ill, {cell}": np.corrcoef(cost, of["ill"][kept])[0, 1],
+        }
+        for label, value in right.items():
+            assert found[label] == pytest.approx(value, rel=1e-9, abs=1e-9), (label, sorted(found))
+
+
+def test_what_is_null_is_as_in_sql(trial):
+    """A row is chosen by what is true; CASE takes ELSE where a condition is not known."""
+    text = f"""SELECT COUNT(*), SUM(COALESCE(LEAST(GREATEST(pressure, 0), 200), 7)) AS filled,
+        SUM(CASE WHEN pressure > 140 AND ill THEN 2 WHEN pressure IS NULL THEN -1 ELSE 0 END) AS cases,
+        SUM(ABS(LEAST(GREATEST(-balance, -10), 10))) AS turned
+        {FROM} WHERE (COALESCE(pressure, 0) < 150 OR ill) AND NOT ill IS NULL AND balance < 100000"""
+    found, of = exact(query(text), trial.frames), trial.shared
+    pressure, missing = np.nan_to_num(of["pressure"]), np.isnan(of["pressure"])
+    kept = (pressure < 150) | of["ill"]
+    right = {
+        "rows": kept.sum(),
+        "sum of filled": np.where(missing, 7, pressure)[kept].sum(),
+        "sum of cases": np.where((pressure > 140) & of["ill"], 2, np.where(missing, -1, 0))[kept].sum(),
+        "sum of turned": np.clip(np.abs(of["balance"]), 0, 10)[kept].sum(),
+    }
+    assert {label: found[f"{label}, chosen = 1"] for label in right} == right
+
+
+def test_groups_that_where_names(trial):
+    study = query(f"SELECT rooms, COUNT(1) {FROM} WHERE rooms IN (1, 3) GROUP BY rooms")
+    found = exact(study, trial.frames)
+    for room in (1, 3):
+        assert found[f"rows, chosen = 1, rooms = {room}"] == np.sum(trial.shared["rooms"] == room)
+    assert study.check().rho.trial == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT", "joined by the same key"),
+        ("DELETE FROM registry", "one SELECT"),
+        (f"SELECT COUNT(*) {FROM}; SELECT 1", "one SELECT"),
+        (f"SELECT COUNT(*) {FROM} LIMIT 3", "LIMIT is outside of the subset: all groups"),
+        (f"SELECT COUNT(*) {FROM} ORDER BY 1", "ORDER is outside"),
+        (f"SELECT COUNT(*) {FROM} GROUP BY dose HAVING COUNT(*) > 3", "HAVING is outside .* tell more"),
+        (f"SELECT DISTINCT COUNT(*) {FROM}", "DISTINCT is outside"),
+        (f"WITH q AS (SELECT 1) SELECT COUNT(*) {FROM}", "WITH is outside"),
+        ("SELECT COUNT(*) FROM registry", "the same key"),
+        ("SELECT COUNT(*) FROM registry LEFT JOIN trial USING (id)", "rows are those that all tables have"),
+        ("SELECT COUNT(*) FROM registry, trial", "identifiers of one name"),
+        ("SELECT COUNT(*) FROM registry JOIN trial ON registry.id = trial.id", "identifiers of one name"),
+        ("SELECT COUNT(*) FROM registry AS r JOIN trial USING (id)", "a table is a party"),
+        ("SELECT COUNT(*) FROM registry JOIN bank USING (id)", "each party is a table"),
+        (f"SELECT dose {FROM}", "neither an aggregate nor a key"),
+        (f"SELECT * {FROM}", "no row is told"),
+        (f"SELECT dose {FROM} GROUP BY dose", "nothing is asked for"),
+        (f"SELECT MAX(cost) {FROM}", "no noise hides it"),
+        (f"SELECT COUNT(DISTINCT dose) {FROM}", "distinct values"),
+        (f"SELECT VAR_POP(cost) {FROM}", "VAR_SAMP"),
+        (f"SELECT MEDIAN(cost) {FROM}", "public edges"),
+        (f"SELECT COUNT(*) FILTER (WHERE ill) {FROM}", "CASE WHEN"),
+        (f"SELECT SUM(balance) OVER () {FROM}", "windows are of rows"),
+        (f"SELECT AVG(cost) {FROM}", r"LEAST\(GREATEST\(cost, 0\), 100\)"),
+        (f"SELECT AVG(balance / 2) {FROM}", "divide what the report has"),
+        (f"SELECT COUNT(*) {FROM} WHERE balance", "no condition"),
+        (f"SELECT COUNT(*) {FROM} WHERE balance % 2 = 0", "no remainder"),
+        (f"SELECT COUNT(*) {FROM} WHERE pressure > 3 OR ill", "COALESCE each side"),
+        (f"SELECT COUNT(*) {FROM} WHERE NOT (pressure > 3 AND ill)", "COALESCE each side"),
+        (f"SELECT COUNT(*) {FROM} GROUP BY pressure > 3 AND ill", "AND is false"),
+        (f"SELECT COUNT(*) {FROM} WHERE (pressure > 3 AND ill) = FALSE", "AND is false"),
+        (f"SELECT COUNT(*) {FROM} WHERE cost > 0.001", "no whole number of 1/100"),
+        (f"SELECT COUNT(*) {FROM} WHERE cost * cost > 1", "counts in another unit"),
+        (f"SELECT COUNT(*) {FROM} WHERE dose = 'Low'", "none of the labels"),
+        (f"SELECT COUNT(*) {FROM} WHERE salary > 1", "no column salary"),
+        (f"SELECT COUNT(*) {FROM} WHERE registry.dose = 'low'", "a column of trial"),
+        (f"SELECT COUNT(*) {FROM} WHERE balance IN (SELECT 1)", "list of constants"),
+        (f"SELECT COUNT(*) {FROM} WHERE seen > DATE '2026-02-30'", "no day"),
+        (f"SELECT COUNT(*) {FROM} GROUP BY balance", r"not public: name them, as in WHERE balance IN"),
+        (f"SELECT COUNT(*) {FROM} GROUP BY balance + 1", "groups are public"),
+        (f"SELECT AVG(CASE WHEN ill THEN 1 END) {FROM}", "without ELSE"),
+        (f"SELECT AVG(LOWER(dose)) {FROM}", "no question of a program says it"),
+    ],
+)
+def test_what_is_outside_says_why(text, words):
+    with pytest.raises(tacit.TraceError, match=words) as caught:
+        query(text)
+    assert caught.value.places[0].file == __file__
+
+
+def test_the_key_is_the_identifier():
+    text = f"SELECT COUNT(*) {FROM}"
+    own = tacit.Match("pid", identifiers=[tacit.Identifier("id", normalise=["trim"])])
+    assert query(text, match=own).hash != query(text).hash
+    assert 'identifiers = [{ name = "id" }]' in query(text).toml()
+    with pytest.raises(tacit.TraceError, match="other identifiers"):
+        query(text, match=tacit.Match("pid", identifiers=["email"]))
