@@ -24,7 +24,7 @@ endif
 export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python test-ray test-store fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python test-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
@@ -32,6 +32,7 @@ help:
 	@echo 'make test-python   the Python package as an installed wheel; epsilons and noise against OpenDP and dp-accounting, questions against numpy; in virtual environments that it makes (needs python3)'
 	@echo 'make test-ray    workers as actors of two Ray clusters on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
+	@echo 'make test-browser   the pages of tacit service in Debian'"'"'s chromium, by clicks, with axe-core on each; pictures in target/browser (needs chromium-driver and npm)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
 	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, coverage of derived statistics, memory at 4 and 16 million rows, and make fuzz'
 	@echo 'make build   the tacit command, in $(TACIT)'
@@ -149,6 +150,16 @@ test-store: setup
 	python3 -m venv $(TARGET)/moto
 	$(TARGET)/moto/bin/pip install --quiet --disable-pip-version-check -r crates/store/moto/requirements.txt
 	$(TARGET)/moto/bin/python crates/store/moto/run.py $(CARGO) test $(PROFILE) -p store -p data
+
+# The browser and axe-core (MPL-2.0, never shipped) are for these tests alone. Pictures of the pages: target/browser.
+AXE = axe-core-4.14.1
+test-browser: setup
+	@command -v chromedriver >/dev/null || { \
+	  echo 'error: there is no chromedriver; on Debian: sudo apt-get install chromium-driver' >&2; exit 1; }
+	mkdir -p $(TARGET)/axe
+	test -f $(TARGET)/axe/$(AXE).tgz || (cd $(TARGET)/axe && npm pack --silent axe-core@$(AXE:axe-core-%=%))
+	tar -xzf $(TARGET)/axe/$(AXE).tgz -C $(TARGET)/axe package/axe.min.js
+	TACIT_BROWSER=required TACIT_AXE=$(TARGET)/axe/package/axe.min.js $(CARGO) test $(PROFILE) -p cli --test browser
 
 # Both run the tests of docs/testing.md, "Constant time", once per backend that crates above `kernels` take by themselves.
 TIMED     = $(CARGO) test $(PROFILE) --workspace --lib

@@ -56,6 +56,8 @@ pub enum TacitCommand {
     Run(Box<crate::run::RunArgs>),
     /// Wait, as a server, to be told to begin a study that four servers compute
     Serve(Box<crate::serve::ServeArgs>),
+    /// Serve the page of an organisation: its accounts, data, budgets and rules
+    Service(crate::service::ServiceArgs),
     /// Match rows and keep the positions or shares, without computing anything
     Match(Box<crate::matching::MatchArgs>),
     /// Run a whole study on this machine, every party a process of its own over TLS
@@ -92,6 +94,7 @@ impl TacitCommand {
             Self::Simulate(a) => a.json,
             Self::Run(a) => a.json,
             Self::Serve(a) => a.json,
+            Self::Service(a) => a.json,
             Self::Match(a) => a.json,
             Self::Demo(a) => a.json,
             Self::Generate(a) => a.json,

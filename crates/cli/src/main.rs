@@ -17,6 +17,7 @@ mod plan;
 mod report;
 mod run;
 mod serve;
+mod service;
 mod settings;
 mod simulate;
 mod state;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         TacitCommand::Simulate(args) => simulate::run(&args),
         TacitCommand::Run(args) => return run::run(*args),
         TacitCommand::Serve(args) => serve::run(*args),
+        TacitCommand::Service(args) => service::run(&args),
         TacitCommand::Match(args) => matching::run(*args),
         TacitCommand::Demo(args) => demo::run(&args),
         TacitCommand::Generate(args) => generate::run(&args),

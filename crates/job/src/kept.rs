@@ -1,7 +1,8 @@
 //! What a run keeps in `state`, so that it goes on after whatever ended its process.
 //!
 //! A run whose rows lie in `state` writes a log there: that its rows are laid down and under which names,
-//! that they are matched and where what came of it lies, which units are held, that its release begins. The
+//! how far a match over lanes is, that they are matched and where what came of it lies, which units are held,
+//! that its release begins. The
 //! next run of the same party, study and unchanged input opens that state instead of reading, and the two
 //! parties leave out what both hold of one match ([`crate::run`]). Shares that a release holds are the
 //! ledger's, as always.
@@ -11,17 +12,20 @@
 
 mod join;
 mod record;
+mod under_way;
 
 pub(crate) use join::{KeptJoin, KeptObject, KeptValid};
 pub use record::KeptStage;
 pub(crate) use record::{BegunRecord, KeptColumns, KeptMatch, KeptRecord, MatchedRecord};
+pub(crate) use under_way::UnitPin;
 
 use crate::prepare::Checked;
 use crate::run::outsourced;
 use crate::spool::{spools, state_key, study_spools};
-use crate::workers::FinishedWork;
+use crate::workers::{COMPUTE, FinishedWork};
 use base::{Error, PartyId};
 use data::{DataLocation, InputReport, RowShape, RowStore};
+use matching::pid::LaneNotes;
 use privacy::ledger::{Bytes32, Ledger};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +33,9 @@ use std::time::SystemTime;
 use store::{KeptName, LogRecord, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs};
 use study::Study;
 use study::party::PartySetup;
-use units::{HeldResult, UnitRecord};
+use under_way::{UnderWay, forget_held, held, last_of, read_work};
+use units::UnitRecord;
+use zeroize::Zeroizing;
 
 /// Whether a run of a study goes on from its state: units of rows, along a spine or joined to shares, between
 /// two who compute themselves.
@@ -137,7 +143,10 @@ pub(crate) struct RunLog {
     state: Arc<RunState>,
     log: StateLog,
     begun: BegunRecord,
+    /// A match over lanes, until both know that they have what came of it.
+    under_way: Option<UnderWay>,
     matched: Option<MatchedRecord>,
+    /// Records of the units of the computation.
     units: Vec<UnitRecord>,
     /// Whether an earlier process began it.
     resumed: bool,
@@ -190,9 +199,22 @@ impl RunLog {
 
     /// Of a run that has only begun.
     fn of(state: Arc<RunState>, log: StateLog, begun: BegunRecord) -> Self {
-        let (matched, units, meetings) = (None, Vec::new(), 0);
         let [resumed, shared, counted, gave_up, spent, fenced] = [false; 6];
-        Self { state, log, begun, matched, units, resumed, meetings, shared, counted, gave_up, spent, fenced }
+        Self {
+            state,
+            log,
+            begun,
+            under_way: None,
+            matched: None,
+            units: Vec::new(),
+            resumed,
+            meetings: 0,
+            shared,
+            counted,
+            gave_up,
+            spent,
+            fenced,
+        }
     }
 
     fn resume(state: Arc<RunState>, log: StateLog, records: &[LogRecord]) -> Result<Self, Error> {
@@ -200,44 +222,72 @@ impl RunLog {
         let begun = records.first().map(BegunRecord::read).transpose()?;
         let begun = begun.ok_or_else(|| Error::misuse("a log that has records has a first one"))?;
         begun.expect_readable(&place)?;
-        let (mut matched, mut units) = (None, Vec::new());
-        for record in &records[1..] {
-            match KeptRecord::of_log(record, &place)? {
-                KeptRecord::Begun(_) => return Err(Error::input(format!("{place}: it begins twice"))),
-                KeptRecord::Matched(record) => (matched, units) = (Some(*record), Vec::new()),
-                KeptRecord::Unit(record) => units.push(record),
-                KeptRecord::Releasing => {}
-            }
-        }
-        match matched.as_ref().map(|matched| matched.rows.look(state.sealed())) {
+        let mut log = Self::of(state, log, begun);
+        log.resumed = true;
+        records[1..].iter().try_for_each(|record| log.recall(KeptRecord::of_log(record, &place)?))?;
+        match log.matched.as_ref().map(|matched| matched.rows.look(log.state.sealed())) {
             // The store lost what came of it: the rows are matched again.
             Some(Err(StoreError::Missing { .. } | StoreError::Damaged { .. })) => {
-                (matched, units) = (None, Vec::new());
+                (log.matched, log.units) = (None, Vec::new());
             }
             Some(looked) => looked?,
             None => {}
         }
-        let counted = matched.is_some();
-        Ok(Self { matched, units, resumed: true, counted, ..Self::of(state, log, begun) })
+        if let Some(mut under_way) = log.under_way.take()
+            && under_way.look(&log.state)?
+        {
+            log.under_way = Some(under_way);
+        }
+        log.counted = log.matched.is_some() || log.under_way.is_some();
+        Ok(log)
+    }
+
+    /// What was written down is so again.
+    fn recall(&mut self, record: KeptRecord) -> Result<(), Error> {
+        match record {
+            KeptRecord::Begun(_) => {
+                return Err(Error::input(format!("{}: it begins twice", self.place())));
+            }
+            KeptRecord::Matching(record) => {
+                self.under_way = Some(UnderWay::of(*record));
+                (self.matched, self.units) = (None, Vec::new());
+            }
+            KeptRecord::Noted(notes) => self.matching_mut()?.notes = *notes,
+            KeptRecord::Pin(pin) => self.matching_mut()?.pin(pin),
+            KeptRecord::Matched(record) => (self.matched, self.units) = (Some(*record), Vec::new()),
+            KeptRecord::Unit(COMPUTE, record) => self.units.push(record),
+            KeptRecord::Unit(stage, record) => {
+                self.matching_mut()?.units_mut(stage).push(record);
+            }
+            KeptRecord::Releasing => {}
+        }
+        Ok(())
     }
 
     /// Removes what nothing that it holds refers to: what was half done.
     fn tidy(&self) -> Result<(), Error> {
         let matched = self.matched.iter().flat_map(|matched| [matched.rows.folder(), &*matched.units]);
-        let folders: Vec<&str> = matched.chain([&*self.begun.rows.folder]).collect();
+        let under_way = self.under_way.iter().map(|under_way| &*under_way.record.folder);
+        let folders: Vec<&str> = matched.chain(under_way).chain([&*self.begun.rows.folder]).collect();
         self.state.retain(&folders)
     }
 
     /// Whether an earlier process began it, and when, in words.
     pub fn resumed(&self) -> Option<String> {
         let day = || day_of(self.begun.begun);
-        self.resumed.then(|| match &self.matched {
-            None => format!("goes on with the run of {} that broke off: its rows are read", day()),
-            Some(_) => format!(
+        self.resumed.then(|| match (&self.matched, &self.under_way) {
+            (None, None) => format!("goes on with the run of {} that broke off: its rows are read", day()),
+            (None, Some(under_way)) => format!(
+                "goes on with the run of {} that broke off: its rows are read, and {} units of its match are \
+                 done, as far as this side knows",
+                day(),
+                under_way.held()
+            ),
+            (Some(_), _) => format!(
                 "goes on with the run of {} that broke off: its rows are read and matched, and {} units are \
                  computed, as far as this side knows",
                 day(),
-                self.held().count()
+                held(&self.units).count()
             ),
         })
     }
@@ -258,12 +308,113 @@ impl RunLog {
     /// When the store fails, or another process leads.
     pub fn set_matched(&mut self, matched: MatchedRecord) -> Result<(), Error> {
         self.append(&[KeptRecord::Matched(Box::new(matched.clone())).to_log()?])?;
+        self.replace_matched(Some(matched))
+    }
+
+    /// Nobody comes back to the match before.
+    fn replace_matched(&mut self, matched: Option<MatchedRecord>) -> Result<(), Error> {
         self.units = Vec::new();
-        // Nobody comes back to the match before.
-        match self.matched.replace(matched) {
+        match std::mem::replace(&mut self.matched, matched) {
             Some(old) => [old.rows.folder(), &old.units].into_iter().try_for_each(|of| self.state.remove(of)),
             None => Ok(()),
         }
+    }
+
+    /// The match of these data that is under way, as both would name it.
+    pub fn under_way(&self, tags: &[Bytes32]) -> Option<Bytes32> {
+        let of = self.under_way.as_ref().map(|under_way| (&under_way.record, under_way.durable));
+        of.filter(|(record, durable)| *durable && record.tags == tags).map(|(record, _)| record.name)
+    }
+
+    /// Whether a match is under way that another meeting may go on with.
+    pub fn is_matching(&self) -> bool {
+        self.under_way.as_ref().is_some_and(|under_way| under_way.durable)
+    }
+
+    /// A match over lanes begins, in a folder of its own; nobody comes back to any before. `secrets` are its
+    /// keys and what goes with them.
+    ///
+    /// # Errors
+    /// When the store fails, or another process leads.
+    pub fn begin_match(
+        &mut self,
+        of: (Bytes32, &[Bytes32]),
+        folder: &str,
+        secrets: &[u8],
+    ) -> Result<(), Error> {
+        self.forget_match()?;
+        let under_way = UnderWay::begin(&self.state, of, folder, secrets)?;
+        if under_way.durable {
+            self.append(&[KeptRecord::Matching(Box::new(under_way.record.clone())).to_log()?])?;
+            self.replace_matched(None)?;
+        }
+        self.under_way = Some(under_way);
+        Ok(())
+    }
+
+    fn matching(&self) -> Result<&UnderWay, Error> {
+        self.under_way.as_ref().ok_or_else(|| Error::misuse("a match is under way"))
+    }
+
+    fn matching_mut(&mut self) -> Result<&mut UnderWay, Error> {
+        self.under_way.as_mut().ok_or_else(|| Error::misuse("a match is under way"))
+    }
+
+    /// The folder of the match that is under way, its keys and what goes with them.
+    ///
+    /// # Errors
+    /// When the store fails, or has lost them.
+    pub fn match_secrets(&self) -> Result<(String, Zeroizing<Vec<u8>>), Error> {
+        let under_way = self.matching()?;
+        let secrets = under_way.secrets(&self.state)?;
+        let lost = || Error::input(format!("{} lost the keys of its match: run again", self.place()));
+        Ok((under_way.record.folder.clone(), secrets.ok_or_else(lost)?))
+    }
+
+    /// What this party has made by itself in the match that is under way.
+    pub fn notes(&self) -> LaneNotes {
+        self.under_way.as_ref().map(|under_way| under_way.notes.clone()).unwrap_or_default()
+    }
+
+    /// Writes that down.
+    ///
+    /// # Errors
+    /// As [`Self::begin_match`].
+    pub fn note(&mut self, notes: LaneNotes) -> Result<(), Error> {
+        if self.matching()?.durable {
+            self.append(&[KeptRecord::Noted(Box::new(notes.clone())).to_log()?])?;
+        }
+        self.matching_mut()?.notes = notes;
+        Ok(())
+    }
+
+    /// Pins what the peer has promised, unless that was pinned before: whether it is what it promised first.
+    ///
+    /// # Errors
+    /// As [`Self::begin_match`].
+    pub fn pin(&mut self, pin: UnitPin) -> Result<bool, Error> {
+        let under_way = self.matching()?;
+        if let Some(is_same) = under_way.known(&pin) {
+            return Ok(is_same);
+        }
+        if under_way.durable {
+            self.append(&[KeptRecord::Pin(pin).to_log()?])?;
+        }
+        self.matching_mut()?.pin(pin);
+        Ok(true)
+    }
+
+    /// Whether no unit of a stage of the match is opened any more.
+    pub fn is_sealed(&self, stage: u8) -> bool {
+        self.under_way.as_ref().is_some_and(|under_way| under_way.is_sealed(stage))
+    }
+
+    /// The match is over, or nobody is to go on with it: its keys go first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn forget_match(&mut self) -> Result<(), Error> {
+        self.under_way.take().map_or(Ok(()), |under_way| under_way.remove(&self.state))
     }
 
     /// The folder of the results of units that a match to be recorded will have.
@@ -271,36 +422,42 @@ impl RunLog {
         self.state.folder("units")
     }
 
-    /// Records of units, in order.
-    pub fn units(&self) -> &[UnitRecord] {
-        &self.units
+    /// Records of the units of a stage, in order.
+    pub fn units(&self, stage: u8) -> &[UnitRecord] {
+        match (stage, &self.under_way) {
+            (COMPUTE, _) => &self.units,
+            (_, Some(under_way)) => under_way.units(stage),
+            (_, None) => &[],
+        }
     }
 
-    /// What is held, the last result of each unit.
-    fn held(&self) -> impl Iterator<Item = (u32, HeldResult)> + '_ {
-        let held = |record: &UnitRecord| match record {
-            UnitRecord::Held { unit, held } => Some((*unit, *held)),
-            UnitRecord::Floor { .. } | UnitRecord::Seal { .. } | UnitRecord::Failed { .. } => None,
-        };
-        let last: std::collections::BTreeMap<u32, HeldResult> = self.units.iter().filter_map(held).collect();
-        last.into_iter()
+    fn units_mut(&mut self, stage: u8) -> Result<&mut Vec<UnitRecord>, Error> {
+        match stage {
+            COMPUTE => Ok(&mut self.units),
+            _ => Ok(self.matching_mut()?.units_mut(stage)),
+        }
     }
 
     /// How many results of units are held: what a run that is cut again and again has to show for it.
     pub fn progress(&self) -> (bool, usize) {
-        (self.matched.is_some(), self.held().count())
+        match (&self.matched, &self.under_way) {
+            (None, Some(under_way)) => (false, under_way.held()),
+            (matched, _) => (matched.is_some(), held(&self.units).count()),
+        }
     }
 
-    /// The results that are held, as they were put; one that the store lost, or changed, is not held.
+    /// The results of a stage that are held, as they were put; one that the store lost, or changed, is not
+    /// held.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn held_work(&mut self) -> Result<Vec<(u32, u32, FinishedWork)>, Error> {
+    pub fn held_work(&mut self, stage: u8) -> Result<Vec<(u32, u32, FinishedWork)>, Error> {
         let mut all = Vec::new();
-        let held: Vec<(u32, HeldResult)> = self.held().collect();
-        let sealed = self.units.iter().any(|record| matches!(record, UnitRecord::Seal { .. }));
-        for (unit, held) in held {
-            match self.read_work(unit, &held)? {
+        let sealed = self.units(stage).iter().any(|record| matches!(record, UnitRecord::Seal { .. }));
+        for (unit, held) in held(self.units(stage)) {
+            let name = self.work_name(stage, (unit, held.attempt));
+            let work = name.map_or(Ok(None), |name| read_work(&self.state, &name, &held))?;
+            match work {
                 Some(work) => all.push((unit, held.attempt, work)),
                 None if sealed => {
                     self.spent = true;
@@ -310,47 +467,57 @@ impl RunLog {
                          run and begin anew: tacit state drop"
                     )));
                 }
-                None => self
-                    .units
-                    .retain(|record| !matches!(record, UnitRecord::Held { unit: of, .. } if *of == unit)),
+                None => forget_held(self.units_mut(stage)?, unit),
             }
         }
         Ok(all)
     }
 
-    fn read_work(&self, unit: u32, held: &HeldResult) -> Result<Option<FinishedWork>, Error> {
-        let Some(name) = self.work_name(unit, held.attempt) else { return Ok(None) };
-        let sealed = self.state.sealed();
-        let bytes = match sealed.get(&name) {
-            Err(StoreError::Missing { .. } | StoreError::Damaged { .. }) => return Ok(None),
-            bytes => zeroize::Zeroizing::new(bytes?),
-        };
-        let work = FinishedWork::from_object(&bytes);
-        Ok(work.filter(|work| *blake3::hash(&work.shares).as_bytes() == held.object))
+    /// Whether the units of a stage are written down.
+    fn writes(&self, stage: u8) -> bool {
+        stage == COMPUTE || self.is_matching()
     }
 
     /// Puts a result on stable storage, before it is held.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn put_work(&mut self, unit: u32, attempt: u32, work: &FinishedWork) -> Result<(), Error> {
-        let name = self.work_name(unit, attempt).ok_or_else(|| Error::misuse("units follow a match"))?;
+    pub fn put_work(
+        &mut self,
+        stage: u8,
+        (unit, attempt): (u32, u32),
+        work: &FinishedWork,
+    ) -> Result<(), Error> {
+        if !self.writes(stage) {
+            return Ok(());
+        }
+        let name = self.work_name(stage, (unit, attempt));
+        let name = name.ok_or_else(|| Error::misuse("units are of a match"))?;
         self.state.sealed().create(&name, &work.to_object()?)?;
         Ok(())
     }
 
-    fn work_name(&self, unit: u32, attempt: u32) -> Option<String> {
-        self.matched.as_ref().map(|matched| format!("{}/{unit:04}-{attempt:04}", matched.units))
+    fn work_name(&self, stage: u8, (unit, attempt): (u32, u32)) -> Option<String> {
+        match stage {
+            COMPUTE => {
+                self.matched.as_ref().map(|matched| format!("{}/{unit:04}-{attempt:04}", matched.units))
+            }
+            _ => self.under_way.as_ref().map(|under_way| under_way.work_name(stage, (unit, attempt))),
+        }
     }
 
-    /// Puts records of units on stable storage.
+    /// Puts records of a stage's units on stable storage.
     ///
     /// # Errors
     /// When the store fails, or another process leads.
-    pub fn write_units(&mut self, records: &[UnitRecord]) -> Result<(), Error> {
-        let logged: Vec<LogRecord> = records.iter().map(KeptRecord::of_unit).collect();
+    pub fn write_units(&mut self, stage: u8, records: &[UnitRecord]) -> Result<(), Error> {
+        if !self.writes(stage) {
+            return Ok(());
+        }
+        let logged: Vec<LogRecord> =
+            records.iter().map(|record| KeptRecord::of_unit(stage, record)).collect();
         self.append(&logged)?;
-        self.units.extend(records);
+        self.units_mut(stage)?.extend(records);
         if self.log.snapshot_due() {
             self.snapshot()?;
         }
@@ -382,20 +549,15 @@ impl RunLog {
 
     /// Everything that counts as one object, so that opening reads few.
     fn snapshot(&mut self) -> Result<(), Error> {
-        let mut seen = std::collections::BTreeSet::new();
-        // In their order: a failure is of the floor before it.
-        let last = |record: &&UnitRecord| match record {
-            UnitRecord::Floor { unit, .. } => seen.insert((false, *unit)),
-            UnitRecord::Held { unit, .. } => seen.insert((true, *unit)),
-            UnitRecord::Seal { .. } | UnitRecord::Failed { .. } => true,
-        };
-        let mut units: Vec<UnitRecord> = self.units.iter().rev().filter(last).copied().collect();
-        units.reverse();
+        let units = last_of(&self.units);
         let mut all = vec![KeptRecord::Begun(Box::new(self.begun.clone())).to_log()?];
+        if let Some(under_way) = self.under_way.as_ref().filter(|under_way| under_way.durable) {
+            all.extend(under_way.records()?);
+        }
         if let Some(matched) = &self.matched {
             all.push(KeptRecord::Matched(Box::new(matched.clone())).to_log()?);
         }
-        all.extend(units.iter().map(KeptRecord::of_unit));
+        all.extend(units.iter().map(|record| KeptRecord::of_unit(COMPUTE, record)));
         self.log.snapshot(&all)?;
         self.units = units;
         Ok(())

@@ -73,6 +73,8 @@ struct MatchPasses {
     lays_out: bool,
     /// Bytes that a match keeps which can go on after a cut; 0 of others.
     journal: u64,
+    /// Bytes of columns of a match over lanes, which stay until rows are laid out; 0 of others.
+    columns: u64,
     /// Bytes of shares that are written down; 0 where none are.
     kept: u64,
 }
@@ -173,7 +175,7 @@ impl SpoolSizes {
 
     /// By stage; `source` are bytes of the party's files.
     fn passes(&self, matching: &MatchPasses, source: u64) -> Vec<SpoolPass> {
-        let MatchPasses { disk, times, lays_out, journal, kept } = *matching;
+        let MatchPasses { disk, times, lays_out, journal, columns, kept } = *matching;
         let (dealt, blocks, places) = (self.dealt(), self.blocks(), self.places());
         let pass = |stage, reads, writes, on_disk| SpoolPass { stage, reads, writes, on_disk };
         let mut passes = vec![
@@ -188,7 +190,8 @@ impl SpoolSizes {
             ),
         ];
         if lays_out {
-            let (laid, all) = (self.laid_out(), blocks + disk.stays + places + self.laid_out());
+            let laid = self.laid_out();
+            let all = blocks + disk.stays + columns + places + laid;
             passes.push(pass("lay out", blocks + disk.stays + places, places + laid, all));
             passes.push(pass("compute", laid, 0, blocks + laid));
         } else {
@@ -211,8 +214,14 @@ impl MatchPasses {
         let features = study.matching.matcher.features();
         let disk = needs.disk.ok_or_else(|| Error::misuse("this match has all in memory"))?;
         let keeps = work && features.resumes;
-        let journal = if keeps { ELEMENT * (all[me.index()] + all.iter().sum::<u64>()) } else { 0 };
+        let [own, every]: [u64; 2] = [all[me.index()], all.iter().sum()];
+        let journal = if keeps { ELEMENT * (own + every) } else { 0 };
         let lays_out = features.form == OutputForm::Spine;
+        // Own rows twice raised, with their places, and the peer's.
+        let columns = match features.lanes && goes_on(study) && !work {
+            true => sealed(ELEMENT * every + PLACE / 2 * own),
+            false => 0,
+        };
         // Identifiers twice. Own values of a join once, and once what is totalled alone.
         let (identifiers, values, totals) = if lays_out { (2, 0, 0) } else { (2, 1, 1) };
         // Who has arms reads them, and in an order by arm goes through all rows once for each.
@@ -226,7 +235,7 @@ impl MatchPasses {
                 sealed(disk.stays + entries.div_ceil(8))
             }
         };
-        Ok(Self { disk, times, lays_out, journal, kept })
+        Ok(Self { disk, times, lays_out, journal, columns, kept })
     }
 
     /// Bytes that are still to come where rows are in their blocks: of state, of the match's folder, and of
@@ -235,7 +244,7 @@ impl MatchPasses {
         let matching = self.disk.at_most + self.journal;
         match self.lays_out {
             true => {
-                let laid = sizes.places() + sizes.laid_out();
+                let laid = self.columns + sizes.places() + sizes.laid_out();
                 [laid, matching, laid.max(matching)]
             }
             // Shares are written down beside those that the match left.

@@ -5,7 +5,9 @@ mod common;
 
 use base::{Error, Fault, PartyId};
 use common::{Column, expected_union, ids};
-use matching::pid::{self, LaneDone, LaneStage, LaneStore, LaneTask, LaneWork, UnitCrew};
+use matching::pid::{
+    self, LaneBegun, LaneDone, LaneNotes, LaneStage, LaneStore, LaneTask, LaneWork, UnitCrew,
+};
 use matching::spill::SpillRoom;
 use matching::{MatchOptions, Matcher, PairSizes, PrivateId};
 use net::cluster::Cluster;
@@ -74,49 +76,83 @@ impl Lanes {
     }
 }
 
+/// What a party has written down of a match, which the next meeting goes on with.
+struct Kept {
+    store: LaneStore,
+    state: StateStore,
+    begun: Option<LaneBegun>,
+    notes: LaneNotes,
+    /// By stage, unit and number within it; those of a whole stage have no unit.
+    pins: HashMap<(LaneStage, Option<u32>, u8), [u8; 32]>,
+    done: HashMap<(LaneStage, u32), LaneDone>,
+    sealed: Vec<LaneStage>,
+    said: net::Traffic,
+    attempts: usize,
+}
+
+impl Kept {
+    fn new(me: PartyId, folder: &std::path::Path) -> Self {
+        let place = folder.join(format!("state {}", me.0));
+        let state = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
+        let sealed = SealedStore::new(state.clone(), &StateKey::fresh(), &[me.0; 32], "match");
+        let (begun, notes, sealed_stages) = (None, LaneNotes::default(), Vec::new());
+        Self {
+            store: LaneStore::new(sealed, "match"),
+            state,
+            begun,
+            notes,
+            pins: HashMap::new(),
+            done: HashMap::new(),
+            sealed: sealed_stages,
+            said: net::Traffic::default(),
+            attempts: 0,
+        }
+    }
+}
+
 struct Crew<'a> {
     me: PartyId,
     lanes: &'a Lanes,
     /// How many there are, as far as partitions hang on it.
     count: u64,
-    store: LaneStore,
-    state: StateStore,
-    pins: HashMap<(LaneStage, u32), [u8; 32]>,
+    kept: &'a mut Kept,
     number: usize,
     lane: Option<Session>,
-    said: net::Traffic,
-    attempts: usize,
+    /// How many attempts it makes before it is killed.
+    lives: usize,
 }
 
+const KILLED: &str = "it is killed";
+
 impl<'a> Crew<'a> {
-    fn new(me: PartyId, lanes: &'a Lanes, count: u64, folder: &std::path::Path) -> Self {
-        let place = folder.join(format!("state {}", me.0));
-        let state = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
-        let sealed = SealedStore::new(state.clone(), &StateKey::fresh(), &[me.0; 32], "match");
-        let store = LaneStore::new(sealed, "match");
-        let (pins, said) = (HashMap::new(), net::Traffic::default());
-        Self { me, lanes, count, store, state, pins, number: 0, lane: None, said, attempts: 0 }
+    fn new(me: PartyId, lanes: &'a Lanes, (count, lives): (u64, usize), kept: &'a mut Kept) -> Self {
+        Self { me, lanes, count, kept, number: 0, lane: None, lives }
     }
 
     /// None where it is to be made again.
     fn attempt(&mut self, task: &LaneTask) -> Result<Option<LaneDone>, Error> {
         let mut lane = self.lane.take().unwrap_or_else(|| self.lanes.lane(self.me, self.number));
         let room = SpillRoom::new(Some(1), None);
-        let folder = format!("{}-{}-{}", task.stage().name(), task.part(), self.attempts);
-        let (pins, at) = (&mut self.pins, (task.stage(), task.part()));
-        let pin = &mut |promise| Ok(*pins.entry(at).or_insert(promise) == promise);
-        let work = LaneWork { store: &self.store, folder: &folder, threads: 1, room: &room, pin };
+        let (stage, part) = (task.stage(), task.part());
+        let Kept { store, pins, attempts, .. } = &mut *self.kept;
+        let (folder, mut asked) = (format!("{}-{part}-{attempts}", stage.name()), 0);
+        let pin = &mut |promise| {
+            asked += 1;
+            Ok(*pins.entry((stage, Some(part), asked)).or_insert(promise) == promise)
+        };
+        let work = LaneWork { store, folder: &folder, threads: 1, room: &room, pin };
         let done = lane.step("pid", |session| task.run(session, work));
         let done = done.and_then(|done| lane.finish().map(|()| done));
         let said = lane.take_traffic();
         // Who has failed leaves, and the other one hears it.
         let left = Some(lane).filter(|_| done.is_ok());
-        self.attempts += 1;
+        self.kept.attempts += 1;
+        self.lives -= 1;
         let outcome = self.lanes.both(self.me, Outcome::of(&done));
         match (outcome, done) {
             (Outcome::Done, done) => {
                 self.lane = left;
-                self.said.merge(&said);
+                self.kept.said.merge(&said);
                 done.map(Some)
             }
             (Outcome::Again, _) => {
@@ -134,24 +170,63 @@ impl UnitCrew for Crew<'_> {
     }
 
     fn store(&self) -> &LaneStore {
-        &self.store
+        &self.kept.store
+    }
+
+    fn name(&self) -> [u8; 16] {
+        [7; 16]
+    }
+
+    fn begun(&mut self) -> Result<Option<LaneBegun>, Error> {
+        Ok(self.kept.begun.clone())
+    }
+
+    fn begins(&mut self, begun: &LaneBegun) -> Result<(), Error> {
+        self.kept.begun = Some(begun.clone());
+        Ok(())
+    }
+
+    fn notes(&self) -> LaneNotes {
+        self.kept.notes.clone()
+    }
+
+    fn note(&mut self, notes: LaneNotes) -> Result<(), Error> {
+        self.kept.notes = notes;
+        Ok(())
+    }
+
+    fn pin(&mut self, stage: LaneStage, told: [u8; 32]) -> Result<bool, Error> {
+        Ok(*self.kept.pins.entry((stage, None, 0)).or_insert(told) == told)
+    }
+
+    fn is_sealed(&self, stage: LaneStage) -> bool {
+        self.kept.sealed.contains(&stage)
     }
 
     fn run(&mut self, tasks: Vec<LaneTask>) -> Result<Vec<LaneDone>, Error> {
-        let mut all = Vec::new();
+        let (mut all, mut stage) = (Vec::new(), None);
         for task in tasks {
+            let at = (task.stage(), task.part());
+            stage = Some(task.stage());
             all.push(loop {
+                if let Some(done) = self.kept.done.get(&at) {
+                    break done.clone();
+                }
+                if self.lives == 0 {
+                    return Err(Error::misuse(KILLED));
+                }
                 if let Some(done) = self.attempt(&task)? {
-                    break done;
+                    self.kept.done.insert(at, done);
                 }
             });
         }
+        self.kept.sealed.extend(stage);
         Ok(all)
     }
 
     fn forget(&mut self, folder: &str) -> Result<(), Error> {
-        for (name, _) in self.state.list(&self.store.folder(folder))? {
-            self.state.delete(&name)?;
+        for (name, _) in self.kept.state.list(&self.kept.store.folder(folder))? {
+            self.kept.state.delete(&name)?;
         }
         Ok(())
     }
@@ -163,6 +238,44 @@ struct Matched {
     attempts: usize,
 }
 
+/// What both parties bring to some meetings over one match.
+struct Parties<'a> {
+    lists: [&'a [String]; 2],
+    options: MatchOptions,
+    count: u64,
+    kept: [Mutex<Kept>; 2],
+    _folder: tempfile::TempDir,
+}
+
+impl<'a> Parties<'a> {
+    fn new(lists: [&'a [String]; 2], (options, count): (MatchOptions, u64)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = [0, 1].map(|me| Mutex::new(Kept::new(PartyId(me), folder.path())));
+        Self { lists, options, count, kept, _folder: folder }
+    }
+
+    /// One meeting, over lanes of which the first ones have faults, of coordinators who are killed after so
+    /// many attempts.
+    fn meet(&self, seed: u64, faults: Vec<LaneFault>, lives: usize) -> Vec<Result<Matched, Error>> {
+        let columns = self.lists.map(Column::new);
+        let lanes = Lanes::new(faults);
+        Cluster::new(2, seed).run(|session| {
+            let me = session.me();
+            let mut kept = self.kept[me.index()].lock().unwrap();
+            let mut crew = Crew::new(me, &lanes, (self.count, lives), &mut kept);
+            let own = columns[me.index()].flat();
+            let done = PrivateId.run_over_lanes(session, &own, &self.options, &mut crew);
+            drop(crew);
+            let spine = done?.spine()?;
+            assert_eq!(spine.rows, expected_union(self.lists[0], self.lists[1]));
+            let mut said = session.traffic().clone();
+            said.merge(&kept.said);
+            let (positions, attempts) = (spine.mine.positions()?, kept.attempts);
+            Ok(Matched { positions, sent: said.sent("pid"), attempts })
+        })
+    }
+}
+
 /// Both parties' matches over lanes of which the first ones have faults.
 fn over_lanes(
     seed: u64,
@@ -170,19 +283,7 @@ fn over_lanes(
     (options, count): (&MatchOptions, u64),
     faults: Vec<LaneFault>,
 ) -> Vec<Result<Matched, Error>> {
-    let (columns, folder) = (lists.map(Column::new), tempfile::tempdir().unwrap());
-    let lanes = Lanes::new(faults);
-    Cluster::new(2, seed).run(|session| {
-        let me = session.me();
-        let mut crew = Crew::new(me, &lanes, count, folder.path());
-        let own = columns[me.index()].flat();
-        let spine = PrivateId.run_over_lanes(session, &own, options, &mut crew)?.spine()?;
-        assert_eq!(spine.rows, expected_union(lists[0], lists[1]));
-        let mut said = session.traffic().clone();
-        said.merge(&crew.said);
-        let (positions, attempts) = (spine.mine.positions()?, crew.attempts);
-        Ok(Matched { positions, sent: said.sent("pid"), attempts })
-    })
+    Parties::new(lists, (options.clone(), count)).meet(seed, faults, usize::MAX)
 }
 
 fn dealt(partitions: u32) -> MatchOptions {
@@ -270,4 +371,56 @@ fn a_peer_asks_in_a_second_attempt_what_it_has_asked() {
     blamed(vec![(0, "pid/v", InjectedFault::Cut), (0, "pid/u", change(5))], 1, asked);
     blamed(vec![(1, "pid/v", InjectedFault::Cut), (1, "pid/u", change(5))], 0, asked);
     blamed(vec![(1, "pid/difference", InjectedFault::Cut), (1, "pid/e", change(5))], 0, asked);
+}
+
+/// Wherever both coordinators are killed, the next ones go on: no unit is done twice, the spine is the one of
+/// one session, and all that counts costs its price.
+#[test]
+fn a_match_goes_on_where_it_was() {
+    let (x, y) = (ids(0..2_000), ids(1_000..2_300));
+    let sizes = PairSizes::new([x.len() as u64, y.len() as u64], expected_union(&x, &y));
+    let (whole, price) = (in_one(7, [&x, &y]), pid::price_over_lanes(sizes, 4, 1));
+    for lives in 0..=12 {
+        let parties = Parties::new([&x, &y], (dealt(4), 1));
+        let killed = parties.meet(7, Vec::new(), lives);
+        for error in killed.into_iter().filter_map(Result::err) {
+            assert!(error.to_string().contains(KILLED), "{lives}: {error}");
+        }
+        let done = parties.meet(8 + lives as u64, Vec::new(), usize::MAX);
+        for ((done, whole), price) in done.into_iter().zip(&whole).zip(&price.sent) {
+            let done = done.unwrap_or_else(|error| panic!("{lives}: {error}"));
+            assert!(done.positions == *whole, "{lives}");
+            assert_eq!((done.attempts, done.sent), (3 * 4, *price), "{lives}");
+        }
+    }
+}
+
+/// What a peer asked before a cut binds it after it, and own rows are those that the keys were for.
+#[test]
+fn a_peer_asks_after_a_cut_what_it_has_asked() {
+    let (x, y) = (ids(0..9_000), ids(4_000..9_900));
+    let change = |byte| InjectedFault::Corrupt { byte, mask: 1 };
+    for (party, cut, (step, byte)) in
+        [(0, "pid/v", ("pid/u", 5)), (1, "pid/v", ("pid/u", 5)), (1, "pid/difference", ("pid/e", 5))]
+    {
+        let parties = Parties::new([&x, &y], (dealt(1), 1));
+        let lives = if step == "pid/e" { 2 } else { 1 };
+        let cut = parties.meet(7, vec![(party, cut, InjectedFault::Cut)], lives);
+        assert!(cut.iter().all(Result::is_err), "{step}");
+        let done = parties.meet(9, vec![(party, step, change(byte))], usize::MAX);
+        let victim = done.into_iter().nth(usize::from(1 - party)).unwrap();
+        let error = victim.err().expect("it is noticed");
+        assert!(matches!(error.kind(), Fault::Deviated(_)), "{error}");
+        assert!(error.to_string().contains("in each attempt at a unit"), "{error}");
+    }
+    let mut parties = Parties::new([&x, &y], (dealt(1), 1));
+    drop(parties.meet(7, Vec::new(), 0));
+    for kept in &parties.kept {
+        let mut kept = kept.lock().unwrap();
+        kept.notes = kept.notes.clone().without_hashed();
+    }
+    let other = ids(1..9_001);
+    parties.lists[0] = &other;
+    let error = parties.meet(9, Vec::new(), usize::MAX).swap_remove(0).err().expect("rows are others");
+    assert!(error.to_string().contains("of other rows"), "{error}");
 }

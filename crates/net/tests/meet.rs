@@ -349,20 +349,20 @@ fn hello(version: u16, kind: u8) -> Vec<u8> {
 fn another_format_version_is_told_apart() {
     let listening = listen(ChannelSecurity::Tcp, 1, |m| m);
     let mut stream = TcpStream::connect(listening.at).unwrap();
-    stream.write_all(&hello(9, 1)).unwrap();
+    stream.write_all(&hello(10, 1)).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    assert_eq!(answer[..10], *b"TACIT/ch\x08\x00", "the answer says which version is spoken here");
+    assert_eq!(answer[..10], *b"TACIT/ch\x09\x00", "the answer says which version is spoken here");
     let words = "install the same release of tacit on both sides";
     assert_eq!(
         text(listening.join()),
-        format!("{AT_HOSPITALS}registry speaks version 9 of the wire format, this side version 8; {words}")
+        format!("{AT_HOSPITALS}registry speaks version 10 of the wire format, this side version 9; {words}")
     );
-    let answer = hello(9, 1).leak();
+    let answer = hello(10, 1).leak();
     let newer = server(answer);
     assert_eq!(
         text(meet(REGISTRY, Rendezvous::Dial(newer), ChannelSecurity::Tcp).meet(1)),
-        format!("{AT_REGISTRY}hospitals speaks version 9 of the wire format, this side version 8; {words}")
+        format!("{AT_REGISTRY}hospitals speaks version 10 of the wire format, this side version 9; {words}")
     );
 }
 
@@ -371,14 +371,14 @@ fn worker_connections_of_no_session_or_no_lane_are_refused() {
     let listening = listen(ChannelSecurity::Tcp, 2, |m| m);
     // Before there is a session.
     stranger(&listening, &{
-        let mut worker = hello(8, 2);
+        let mut worker = hello(9, 2);
         worker[48..80].fill(0);
         worker
     });
     listening.wait_refused(1);
     // A control connection by hand; then worker connections by hand.
     let mut control = TcpStream::connect(listening.at).unwrap();
-    control.write_all(&hello(8, 1)).unwrap();
+    control.write_all(&hello(9, 1)).unwrap();
     let mut answer = [0; 96];
     control.read_exact(&mut answer).unwrap();
     assert_eq!(answer[13], 1);
@@ -388,7 +388,7 @@ fn worker_connections_of_no_session_or_no_lane_are_refused() {
     hash.update(&[0, 1]).update(&[5; 32]).update(&nonce).update(&[7; 32]);
     let session = *hash.finalize().as_bytes();
     let worker = |session: &[u8; 32], lane: u32, first: u32, count: u32| {
-        let mut bytes = hello(8, 2);
+        let mut bytes = hello(9, 2);
         bytes[16..48].copy_from_slice(session);
         bytes[48..80].fill(0);
         for (place, number) in bytes[80..92].chunks_exact_mut(4).zip([lane, first, count]) {
@@ -406,7 +406,7 @@ fn worker_connections_of_no_session_or_no_lane_are_refused() {
     assert_eq!(worker(&session, 0, 0, 2).0, 7, "a lane that is taken");
     assert_eq!(worker(&session, 2, 0, 2).0, 7, "a lane beyond the last");
     let mut second = TcpStream::connect(listening.at).unwrap();
-    second.write_all(&hello(8, 1)).unwrap();
+    second.write_all(&hello(9, 1)).unwrap();
     second.read_exact(&mut answer).unwrap();
     assert_eq!(answer[13], 5, "a second control connection");
     let (verdict, _one) = worker(&session, 1, 0, 2);

@@ -21,7 +21,7 @@ impl Markup {
 }
 
 /// Elements without content, which HTML wants unclosed and XML closed: `<br/>` is both.
-const VOID: [&str; 7] = ["meta", "br", "rect", "line", "circle", "path", "polyline"];
+const VOID: [&str; 9] = ["meta", "link", "br", "input", "rect", "line", "circle", "path", "polyline"];
 
 /// Text, escaped and cleaned of what could deceive.
 pub fn text(text: impl AsRef<str>) -> Markup {

@@ -83,7 +83,7 @@ fn page(title: String, parts: Vec<Markup>, footer: String) -> String {
             element("meta", &[("name", "referrer"), ("content", "no-referrer")], []),
             element("meta", &[("name", "robots"), ("content", "noindex")], []),
             words("title", "", title),
-            page::markup::style_sheet(include_str!("html/style.css")),
+            page::markup::style_sheet(page::SHEET),
         ],
     );
     let main = element("main", &[], parts);

@@ -602,6 +602,13 @@ pub struct WorkersInfo {
     /// them, or this one before the connection broke.
     #[serde(default, alias = "resumed")]
     pub computed_before: u64,
+    /// Units of the match that went to workers, of all its stages; 0 where none did, and where rows were
+    /// matched before the parties met last.
+    #[serde(default)]
+    pub match_units: u64,
+    /// Those of them that both held before the parties met last.
+    #[serde(default)]
+    pub match_done_before: u64,
     /// Whether workers were processes of their own; else threads of this one.
     pub processes: bool,
     /// The largest resident memory of each worker's process, in bytes.
@@ -614,10 +621,21 @@ pub struct WorkersInfo {
     pub failed_before: u64,
 }
 
-/// An attempt at a unit that came to nothing: the unit was computed again.
+/// The stage of units of rows, as [`FailedUnit::stage`] names it.
+pub const COMPUTING: &str = "compute";
+
+/// The one stage of units in reports of before.
+fn computing() -> String {
+    COMPUTING.to_owned()
+}
+
+/// An attempt at a unit that came to nothing: the unit was done again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailedUnit {
-    /// The unit, from 0.
+    /// Of which stage: `compute`; of a match `v`, `e` or `d3`.
+    #[serde(default = "computing")]
+    pub stage: String,
+    /// The unit of that stage, from 0.
     pub unit: u32,
     /// The number of the attempt.
     pub attempt: u32,

@@ -191,6 +191,11 @@ fn what_went_before_is_read_from_older_reports_and_told() {
     let told = wording::failed_units(&now).unwrap();
     assert!(told.starts_with("2 attempts of units failed (2: a worker is gone); 1 of them before"), "{told}");
     assert!(serde_json::to_string(&older).unwrap().contains("\"computed_before\":2"));
+    assert!(now.failed.iter().all(|failed| failed.stage == "compute"), "the one stage of before");
+    let mut report = samples::derived();
+    report.workers = Some(WorkersInfo { match_units: 12, match_done_before: 5, ..now });
+    let told = wording::resumed(&report).unwrap();
+    assert!(told.contains("in its match, of which 5 of 12 units were done before"), "{told}");
 }
 
 /// A stored report of before programs derived anything is read, and its page has its outputs unfolded.

@@ -741,6 +741,13 @@ pub fn shortened(text: &str, most: usize) -> String {
 
 /// What was there from an earlier process of this run, where it went on.
 pub fn resumed(report: &RunReport) -> Option<String> {
+    let of_match = report.workers.as_ref().map(|workers| (workers.match_done_before, workers.match_units));
+    if let (false, Some((before @ 1.., of))) = (report.disclosed.resumed, of_match) {
+        return Some(format!(
+            "This run went on with one that broke off in its match, of which {before} of {of} units were \
+             done before."
+        ));
+    }
     if !report.disclosed.resumed {
         return None;
     }

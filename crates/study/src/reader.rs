@@ -15,13 +15,18 @@ pub(crate) const TEXT_BYTES: usize = 200;
 
 /// A file's name and text: turns byte offsets into lines and columns.
 #[derive(Clone, Copy)]
-pub(crate) struct TomlSource<'a> {
+pub struct TomlSource<'a> {
+    /// What messages call the file.
     pub file: &'a str,
+    /// What it holds.
     pub text: &'a str,
 }
 
 impl<'a> TomlSource<'a> {
-    /// Parses the text, or says where it stops being TOML.
+    /// Parses the text.
+    ///
+    /// # Errors
+    /// Where it stops being TOML.
     pub fn table(self) -> Result<Spanned<DeTable<'a>>, Error> {
         DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -45,6 +50,7 @@ impl<'a> TomlSource<'a> {
         self.place(span.start).0 + usize::from(content.starts_with('\n') || content.starts_with("\r\n"))
     }
 
+    /// An error at a byte offset.
     pub fn error(self, offset: usize, text: impl std::fmt::Display) -> Error {
         let (line, column) = self.place(offset);
         let (file, column_text) = (self.file.to_owned(), Some(column.to_string()));
@@ -57,7 +63,7 @@ impl<'a> TomlSource<'a> {
 }
 
 /// One table whose keys are all known.
-pub(crate) struct TomlSection<'s, 'a> {
+pub struct TomlSection<'s, 'a> {
     source: TomlSource<'a>,
     path: String,
     at: usize,
@@ -65,14 +71,18 @@ pub(crate) struct TomlSection<'s, 'a> {
 }
 
 /// One value with its path (`match.duplicates`) and place.
-pub(crate) struct TomlItem<'s, 'a> {
-    pub source: TomlSource<'a>,
+pub struct TomlItem<'s, 'a> {
+    pub(crate) source: TomlSource<'a>,
+    /// Its name with those of the tables around it.
     pub path: String,
-    pub value: &'s Spanned<DeValue<'a>>,
+    pub(crate) value: &'s Spanned<DeValue<'a>>,
 }
 
 impl<'s, 'a> TomlSection<'s, 'a> {
     /// The whole file, with the keys it may have.
+    ///
+    /// # Errors
+    /// When it has another one.
     pub fn root(
         source: TomlSource<'a>,
         table: &'s Spanned<DeTable<'a>>,
@@ -98,6 +108,7 @@ impl<'s, 'a> TomlSection<'s, 'a> {
     }
 
     /// How messages call this table.
+    #[must_use]
     pub fn title(&self) -> String {
         if self.path.is_empty() { "the file".into() } else { format!("[{}]", self.path) }
     }
@@ -107,12 +118,16 @@ impl<'s, 'a> TomlSection<'s, 'a> {
     }
 
     /// The value of `key`, if the file has it.
+    #[must_use]
     pub fn get(&self, key: &str) -> Option<TomlItem<'s, 'a>> {
         let value = self.table.get(key)?;
         Some(TomlItem { source: self.source, path: self.join(key), value })
     }
 
     /// The value of `key`; `example` is a line that would be right.
+    ///
+    /// # Errors
+    /// When the file has none.
     pub fn need(&self, key: &str, example: &str) -> Result<TomlItem<'s, 'a>, Error> {
         self.get(key).ok_or_else(|| {
             self.source.error(self.at, format!("{} has no \"{key}\"; add: {example}", self.title()))
@@ -120,6 +135,7 @@ impl<'s, 'a> TomlSection<'s, 'a> {
     }
 
     /// All entries in the order of the file.
+    #[must_use]
     pub fn entries(&self) -> Vec<(&'s str, TomlItem<'s, 'a>)> {
         let mut entries: Vec<_> = self.table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
@@ -130,12 +146,15 @@ impl<'s, 'a> TomlSection<'s, 'a> {
     }
 
     /// An error that points at the head of this table.
+    #[must_use]
     pub fn error(&self, text: impl std::fmt::Display) -> Error {
         self.source.error(self.at, text)
     }
 }
 
 impl<'s, 'a> TomlItem<'s, 'a> {
+    /// Where it begins, in bytes.
+    #[must_use]
     pub fn at(&self) -> usize {
         self.value.span().start
     }
@@ -166,11 +185,17 @@ impl<'s, 'a> TomlItem<'s, 'a> {
     }
 
     /// A table here, with the keys it may have.
+    ///
+    /// # Errors
+    /// When it is no table, or has another key.
     pub fn section(&self, keys: &[&str]) -> Result<TomlSection<'s, 'a>, Error> {
         self.open_section()?.known(keys)
     }
 
     /// A table here whose keys are names chosen by the user.
+    ///
+    /// # Errors
+    /// When it is no table.
     pub fn open_section(&self) -> Result<TomlSection<'s, 'a>, Error> {
         let DeValue::Table(table) = self.value.get_ref() else {
             return Err(self.refuse(format!("write a table: [{}] or {{ ... }}", self.path)));
@@ -179,6 +204,9 @@ impl<'s, 'a> TomlItem<'s, 'a> {
     }
 
     /// A list; its items are named `path[0]`, `path[1]`, ...
+    ///
+    /// # Errors
+    /// When it is no list.
     pub fn list(&self) -> Result<Vec<TomlItem<'s, 'a>>, Error> {
         let DeValue::Array(items) = self.value.get_ref() else {
             return Err(self.refuse("write a list in [ ]"));
@@ -188,6 +216,9 @@ impl<'s, 'a> TomlItem<'s, 'a> {
     }
 
     /// Any text, of any length and with line breaks.
+    ///
+    /// # Errors
+    /// When it is no text.
     pub fn long_text(&self) -> Result<&'s str, Error> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text),
@@ -197,6 +228,9 @@ impl<'s, 'a> TomlItem<'s, 'a> {
 
     /// A label: text that is not empty, not long, and without control characters (it is printed on
     /// terminals).
+    ///
+    /// # Errors
+    /// When it is something else.
     pub fn text(&self) -> Result<&'s str, Error> {
         let text = self.long_text()?;
         if text.is_empty() {
@@ -216,17 +250,26 @@ impl<'s, 'a> TomlItem<'s, 'a> {
     }
 
     /// A text in a form of its own; `parse` says the rule that it breaks.
+    ///
+    /// # Errors
+    /// That rule.
     pub fn parsed<T, R: std::fmt::Display>(&self, parse: impl Fn(&str) -> Result<T, R>) -> Result<T, Error> {
         parse(self.text()?).map_err(|rule| self.refuse(rule))
     }
 
     /// Lower-case letters, digits, `-` and `_`: a name that is safe in paths and messages.
+    ///
+    /// # Errors
+    /// When it is no such name.
     pub fn name(&self) -> Result<&'s str, Error> {
         let text = self.text()?;
         if is_name(text) { Ok(text) } else { Err(self.refuse(NAME_RULE)) }
     }
 
     /// A whole number in `range`.
+    ///
+    /// # Errors
+    /// When it is none.
     pub fn integer(&self, range: RangeInclusive<u64>) -> Result<u64, Error> {
         let rule = || format!("use a whole number from {} to {}", range.start(), range.end());
         let DeValue::Integer(integer) = self.value.get_ref() else { return Err(self.refuse(rule())) };
@@ -234,6 +277,10 @@ impl<'s, 'a> TomlItem<'s, 'a> {
         value.ok().filter(|value| range.contains(value)).ok_or_else(|| self.refuse(rule()))
     }
 
+    /// Yes or no.
+    ///
+    /// # Errors
+    /// When it is neither.
     pub fn boolean(&self) -> Result<bool, Error> {
         match self.value.get_ref() {
             DeValue::Boolean(value) => Ok(*value),
@@ -242,6 +289,9 @@ impl<'s, 'a> TomlItem<'s, 'a> {
     }
 
     /// The text of a number as written (without `_`): decimals are kept exact.
+    ///
+    /// # Errors
+    /// When it is no number.
     pub fn number_text(&self) -> Result<String, Error> {
         match self.value.get_ref() {
             DeValue::Integer(value) if value.radix() == 10 => Ok(value.as_str().into()),
@@ -251,6 +301,9 @@ impl<'s, 'a> TomlItem<'s, 'a> {
     }
 
     /// One of `choices` by name. What is planned but not built is refused as such, not as a spelling mistake.
+    ///
+    /// # Errors
+    /// When it is none of them.
     pub fn choice<T: Copy>(&self, choices: &[(&str, T)], planned: &[&str]) -> Result<T, Error> {
         let names: Vec<&str> = choices.iter().map(|&(name, _)| name).collect();
         let DeValue::String(text) = self.value.get_ref() else {
@@ -268,11 +321,12 @@ impl<'s, 'a> TomlItem<'s, 'a> {
 }
 
 /// What a name may look like, for messages.
-pub(crate) const NAME_RULE: &str =
+pub const NAME_RULE: &str =
     "a name has 1 to 64 lower-case letters, digits, \"-\" or \"_\" and begins with a letter";
 
 /// Lower-case letters, digits, `-` and `_`, beginning with a letter, at most 64.
-pub(crate) fn is_name(text: &str) -> bool {
+#[must_use]
+pub fn is_name(text: &str) -> bool {
     let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
     text.len() <= 64 && text.as_bytes().first().is_some_and(u8::is_ascii_lowercase) && text.bytes().all(good)
 }

@@ -60,6 +60,9 @@ fn lines(run: &KeptSummary) -> String {
 }
 
 fn come_to(stage: &KeptStage) -> String {
+    if let Some(held) = stage.match_units_held {
+        return format!("rows are read; {held} units of their match are held");
+    }
     if !stage.matched {
         return "rows are read".to_owned();
     }

@@ -1,13 +1,15 @@
 //! Worker processes of a run that is kept without `work`: units of its match go over their lanes, and the
-//! result is the same whoever does what and whatever is killed.
+//! result is the same whoever does what and whatever is killed. Who comes after a coordinator goes on with
+//! the match.
 
 use crate::support::parties::{PartyFile, make_key};
-use crate::support::{Running, command};
+use crate::support::{NAMES as LIFT, Pair, Running, command, tacit};
 use crate::workers::{signal, workers_of};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const NAMES: [&str; 2] = ["clinic", "works"];
@@ -45,25 +47,45 @@ impl World {
         Self { folder, truth }
     }
 
+    fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
     fn start(&self, party: usize, workers: &str) -> Running {
-        let path = |file: String| self.folder.path().join(file);
         // A ledger that knows the answer computes nothing.
-        let _ = std::fs::remove_file(path(format!("{}.ledger", NAMES[party])));
-        let _ = std::fs::remove_dir_all(path(format!("out-{}", NAMES[party])));
-        let file = path(format!("{}.toml", NAMES[party]));
+        let _ = std::fs::remove_file(self.path(&format!("{}.ledger", NAMES[party])));
+        let _ = std::fs::remove_dir_all(self.path(&format!("out-{}", NAMES[party])));
+        self.again(party, workers)
+    }
+
+    /// A run that goes on, if there is one to go on with.
+    fn again(&self, party: usize, workers: &str) -> Running {
+        let file = self.path(&format!("{}.toml", NAMES[party]));
         let mut run = command(["run".as_ref(), file.as_os_str(), "--json".as_ref()]);
         run.args(["--workers", workers]);
         Running::start(run)
     }
 
+    fn state(&self, party: usize) -> PathBuf {
+        self.path(&format!("state-{}", NAMES[party]))
+    }
+
     /// The folder of the match in a party's state, once there is one.
     fn columns(&self, party: usize) -> Option<PathBuf> {
-        let list = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let runs = self.folder.path().join(format!("state-{}/tacit-runs", NAMES[party]));
-        let folders = list(runs).flat_map(|run| list(run.path())).map(|entry| entry.path());
-        let of_match =
-            |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("match"));
-        folders.filter(of_match).find(|path| path.join("uids").exists())
+        match_in(&self.state(party)).filter(|path| path.join("uids").exists())
+    }
+
+    /// Units whose results both hold, as their states show: names of those that both have put there.
+    fn both_have(&self) -> u64 {
+        let [mine, theirs] = [0, 1].map(|party| results(&self.state(party)));
+        mine.intersection(&theirs).count() as u64
+    }
+
+    /// Units of the match that a party holds, as it shows them; none where no match is under way.
+    fn held(&self, party: usize) -> Option<u64> {
+        let file = self.path(&format!("{}.toml", NAMES[party]));
+        let shown = tacit(["state".as_ref(), "show".as_ref(), file.as_os_str(), "--json".as_ref()]).fine();
+        shown.json()["runs"][0]["stage"]["match_units_held"].as_u64()
     }
 
     /// Waits until some unit of the match is done at a party, and gives its workers.
@@ -89,6 +111,45 @@ impl World {
     }
 }
 
+fn list(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// The folder of a match in a state.
+fn match_in(state: &Path) -> Option<PathBuf> {
+    list(&state.join("tacit-runs")).flat_map(|run| list(&run)).find(|path| name(path).starts_with("match"))
+}
+
+/// Results of units of a match that lie in a state: stage, unit and attempt.
+fn results(state: &Path) -> HashSet<String> {
+    let all = match_in(state).into_iter().flat_map(|folder| list(&folder.join("done")));
+    // What is being written has a mark in its name.
+    all.map(|path| name(&path)).filter(|name| !name.contains('#')).collect()
+}
+
+/// Waits until a state has a result of a stage of the match; false where the match is over before.
+fn comes_to(state: &Path, stage: u8) -> bool {
+    let until = Instant::now() + Duration::from_secs(120);
+    let mut begun = false;
+    while !results(state).iter().any(|name| name.starts_with(&format!("{stage}-"))) {
+        let there = match_in(state).is_some();
+        if begun && !there {
+            return false;
+        }
+        begun |= there;
+        assert!(Instant::now() < until, "a match does not come to stage {stage}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// Stages of a match, as results are named: `v`, `e`, `d3`.
+const STAGES: [u8; 3] = [2, 3, 4];
+
 #[test]
 fn workers_change_nothing_in_a_match() {
     let world = World::new();
@@ -102,7 +163,7 @@ fn workers_change_nothing_in_a_match() {
     }
 }
 
-/// A worker that dies in the match costs the attempts at its unit, and a coordinator the match.
+/// A worker that dies in the match costs the attempts at its unit.
 #[test]
 fn who_dies_in_a_match_is_replaced() {
     let world = World::new();
@@ -116,12 +177,75 @@ fn who_dies_in_a_match_is_replaced() {
         let units = |stage: &Value| stage["rows"].as_u64().unwrap();
         assert!(again.map(units).sum::<u64>() <= 4 * u64::from(ROWS), "{report:#}");
     }
-    let mut running = [0, 1].map(|party| world.start(party, "2"));
-    world.await_a_unit(0, running[0].id());
-    running[0].kill();
-    let ids = running.each_ref().map(Running::id);
-    running[0] = world.start(0, "2");
-    running.into_iter().for_each(|side| drop(world.check(side, "a coordinator is killed")));
-    assert!(ids.iter().all(|id| workers_of(*id).is_empty()), "workers end with their coordinator");
     assert!((0..2).all(|party| world.columns(party).is_none()), "columns of a match are left");
+}
+
+/// Coordinators that are killed amid each stage of a match, one of them or both, are gone on for: what both
+/// hold is not done again, and the result is the same.
+#[test]
+fn a_match_goes_on_after_its_coordinators_are_killed() {
+    let world = World::new();
+    let mut running = [0, 1].map(|party| world.start(party, "2"));
+    // At the last kill: units of the stages before, and results that lay at both.
+    let (mut sealed, mut both_had) = (0, 0);
+    for (stage, victims) in STAGES.into_iter().zip([&[0][..], &[0, 1], &[1]]) {
+        if !comes_to(&world.state(victims[0]), stage) {
+            continue;
+        }
+        victims.iter().for_each(|party| running[*party].kill());
+        (sealed, both_had) = (4 * u64::from(stage - STAGES[0]), world.both_have());
+        if victims.len() == 2 {
+            let held = [0, 1].map(|party| world.held(party));
+            assert!(held.iter().all(|held| held.is_none_or(|held| held >= sealed)), "{held:?}");
+        }
+        let before = running[victims[0]].id();
+        victims.iter().for_each(|party| running[*party] = world.again(*party, "3"));
+        assert!(workers_of(before).is_empty(), "workers end with their coordinator");
+    }
+    for side in running {
+        let report = world.check(side, "coordinators are killed in a match");
+        let workers = &report["workers"];
+        let failed = workers["failed"].as_array().unwrap();
+        assert!(failed.iter().all(|failed| failed["unit"].as_u64() < Some(4)), "{workers:#}");
+        // One that was sooner done than killed is taken up whole.
+        if report["disclosed"]["resumed"] == false {
+            assert_eq!(workers["match_units"], 12, "{workers:#}");
+            // Of what was put there last at either side its record may be missing.
+            let before = workers["match_done_before"].as_u64().unwrap();
+            assert!(before >= sealed && before + 2 >= both_had, "{sealed}, {both_had}: {workers:#}");
+        }
+    }
+    assert!((0..2).all(|party| list(&world.state(party).join("tacit-runs")).next().is_none()));
+}
+
+/// What the sizes of a match show is charged once, however often its coordinators are killed: a match that
+/// began four times would be charged three times.
+#[test]
+fn a_match_that_goes_on_is_charged_once() {
+    let spent = |kills: &[u8]| {
+        let pair = Pair::csv(30_000);
+        for party in LIFT {
+            let line = format!("data = \"{party}.csv\"");
+            let more = format!("{line}\nstate = \"state-{party}\"\nspool = true");
+            pair.edit(&format!("{party}.toml"), &line, &more);
+        }
+        let start = || [0, 1].map(|party| Running::start(pair.run(LIFT[party], &["--workers", "2"])));
+        let mut running = start();
+        for stage in kills {
+            if comes_to(&pair.path("state-publisher"), *stage) {
+                running.iter_mut().for_each(Running::kill);
+                running = start();
+            }
+        }
+        running.map(|side| {
+            let report = side.end().fine().json();
+            let stages = report["stages"].as_array().unwrap();
+            assert!(stages.iter().all(|stage| stage["price_held"] == true), "{stages:#?}");
+            assert!(report["disclosed"]["dummies"].is_object(), "{report:#}");
+            report["privacy"]["viewers"][0]["rho"].clone()
+        })
+    };
+    let undisturbed = spent(&[]);
+    assert!(undisturbed.iter().all(|rho| rho.as_f64() > Some(0.0)), "{undisturbed:?}");
+    assert_eq!(spent(&STAGES), undisturbed);
 }

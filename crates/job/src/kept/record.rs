@@ -2,34 +2,47 @@
 
 use super::join::KeptJoin;
 use super::seconds;
+use super::under_way::{MatchingRecord, UnitPin};
 use crate::prepare::Checked;
 use crate::stages::link::LinkFacts;
+use crate::workers::{COMPUTE, MATCH_STAGES};
 use base::{Error, hex};
 use data::{InputContent, InputReport, KeptRows};
+use matching::pid::LaneNotes;
 use privacy::ledger::Bytes32;
 use report::Disclosure;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 use store::{LogRecord, ObjectId, RunObject, RunReader, SealedStore, StoreError};
 use units::UnitRecord;
 
-/// Of what this version writes, and reads.
-const FORMAT: u32 = 1;
+/// Of what this version writes. It reads what those before have written: 1 knew no units of a match.
+const FORMAT: u32 = 2;
 
 const BEGUN: u8 = 1;
 const MATCHED: u8 = 2;
 const RELEASING: u8 = 3;
-/// Records of units have their own tags beyond this one.
+const MATCHING: u8 = 4;
+const PIN: u8 = 5;
+const NOTED: u8 = 6;
+/// Records of units have their own tags beyond this one, as often as their stage has a number.
 const UNITS: u8 = 16;
 
 /// One thing that has come to be.
 pub(crate) enum KeptRecord {
     /// Rows are read and laid down.
     Begun(Box<BegunRecord>),
+    /// Their match over lanes has begun.
+    Matching(Box<MatchingRecord>),
+    /// What this party has made by itself in it.
+    Noted(Box<LaneNotes>),
+    /// What the peer has promised in it.
+    Pin(UnitPin),
     /// They are matched, and what came of it lies in the state.
     Matched(Box<MatchedRecord>),
-    /// A record of the units of the computation.
-    Unit(UnitRecord),
+    /// A record of the units of a stage: of the computation, or of the match under way.
+    Unit(u8, UnitRecord),
     /// All units are computed, and the release begins.
     Releasing,
 }
@@ -110,6 +123,9 @@ pub(crate) struct MatchedRecord {
 pub struct KeptStage {
     /// Whether its rows are matched.
     pub matched: bool,
+    /// Units of a match over workers' lanes, which is under way, whose results this party holds; null where
+    /// none is.
+    pub match_units_held: Option<usize>,
     /// Units whose results this party holds.
     pub units_held: usize,
     /// Attempts at units that were opened or burnt.
@@ -197,7 +213,7 @@ impl BegunRecord {
 
     /// Refuses what another version wrote in another way.
     pub fn expect_readable(&self, place: &str) -> Result<(), Error> {
-        if self.format == FORMAT {
+        if (1..=FORMAT).contains(&self.format) {
             return Ok(());
         }
         Err(other_version(place, &self.version, self.format))
@@ -254,15 +270,18 @@ impl KeptRecord {
         };
         match self {
             Self::Begun(begun) => json(BEGUN, serde_json::to_vec(begun)),
+            Self::Matching(matching) => json(MATCHING, serde_json::to_vec(matching)),
+            Self::Noted(notes) => json(NOTED, serde_json::to_vec(notes)),
+            Self::Pin(pin) => Ok(LogRecord { tag: PIN, payload: pin.encode() }),
             Self::Matched(matched) => json(MATCHED, serde_json::to_vec(matched)),
-            Self::Unit(record) => Ok(Self::of_unit(record)),
+            Self::Unit(stage, record) => Ok(Self::of_unit(*stage, record)),
             Self::Releasing => Ok(LogRecord { tag: RELEASING, payload: Vec::new() }),
         }
     }
 
-    pub fn of_unit(record: &UnitRecord) -> LogRecord {
+    pub fn of_unit(stage: u8, record: &UnitRecord) -> LogRecord {
         let (tag, payload) = record.encode();
-        LogRecord { tag: UNITS + tag, payload }
+        LogRecord { tag: UNITS * stage + tag, payload }
     }
 
     pub fn of_log(record: &LogRecord, place: &str) -> Result<Self, Error> {
@@ -270,11 +289,16 @@ impl KeptRecord {
         let unreadable = || unreadable(place);
         Ok(match *tag {
             BEGUN => Self::Begun(Box::new(BegunRecord::read(record)?)),
+            MATCHING => Self::Matching(Box::new(serde_json::from_slice(payload).map_err(|_| unreadable())?)),
+            NOTED => Self::Noted(Box::new(serde_json::from_slice(payload).map_err(|_| unreadable())?)),
+            PIN => Self::Pin(UnitPin::decode(payload).ok_or_else(unreadable)?),
             MATCHED => Self::Matched(Box::new(serde_json::from_slice(payload).map_err(|_| unreadable())?)),
             RELEASING => Self::Releasing,
             tag => {
-                let unit = tag.checked_sub(UNITS).and_then(|tag| UnitRecord::decode(tag, payload));
-                Self::Unit(unit.ok_or_else(unreadable)?)
+                let stage = tag / UNITS;
+                let known = stage == COMPUTE || MATCH_STAGES.contains(&stage);
+                let unit = UnitRecord::decode(tag % UNITS, payload).filter(|_| known);
+                Self::Unit(stage, unit.ok_or_else(unreadable)?)
             }
         })
     }
@@ -283,27 +307,31 @@ impl KeptRecord {
 impl KeptStage {
     /// What records say, the first of which begins a run.
     pub(super) fn of(records: &[LogRecord], place: &str) -> Result<Self, Error> {
-        let (mut stage, mut held, mut floors) = (Self::default(), Vec::new(), Vec::new());
+        let (mut all, mut held, mut floors) = (Self::default(), BTreeSet::new(), BTreeMap::new());
         for record in records.iter().skip(1) {
             match KeptRecord::of_log(record, place)? {
-                KeptRecord::Begun(_) => {}
-                KeptRecord::Matched(_) => {
-                    (held, floors) = (Vec::new(), Vec::new());
-                    stage = Self { matched: true, ..Self::default() };
+                KeptRecord::Begun(_) | KeptRecord::Noted(_) | KeptRecord::Pin(_) => {}
+                begins @ (KeptRecord::Matching(_) | KeptRecord::Matched(_)) => {
+                    (held, floors) = (BTreeSet::new(), BTreeMap::new());
+                    let matched = matches!(begins, KeptRecord::Matched(_));
+                    let match_units_held = (!matched).then_some(0);
+                    all = Self { matched, match_units_held, ..Self::default() };
                 }
-                KeptRecord::Unit(UnitRecord::Floor { unit, attempt }) => floors.push((unit, attempt)),
-                KeptRecord::Unit(UnitRecord::Held { unit, .. }) => held.push(unit),
-                KeptRecord::Unit(UnitRecord::Seal { .. }) => stage.sealed = true,
-                KeptRecord::Unit(UnitRecord::Failed { .. }) => stage.failed += 1,
-                KeptRecord::Releasing => stage.releasing = true,
+                KeptRecord::Unit(stage, UnitRecord::Floor { unit, attempt }) => {
+                    floors.insert((stage, unit), u64::from(attempt));
+                }
+                KeptRecord::Unit(stage, UnitRecord::Held { unit, .. }) => _ = held.insert((stage, unit)),
+                KeptRecord::Unit(stage, UnitRecord::Seal { .. }) => all.sealed |= stage == COMPUTE,
+                KeptRecord::Unit(_, UnitRecord::Failed { .. }) => all.failed += 1,
+                KeptRecord::Releasing => all.releasing = true,
             }
         }
-        held.sort_unstable();
-        held.dedup();
-        stage.units_held = held.len();
-        let floors: std::collections::BTreeMap<u32, u32> = floors.into_iter().collect();
-        stage.attempts = floors.values().map(|attempt| u64::from(*attempt)).sum();
-        Ok(stage)
+        match &mut all.match_units_held {
+            Some(of_match) => *of_match = held.len(),
+            None => all.units_held = held.len(),
+        }
+        all.attempts = floors.values().sum();
+        Ok(all)
     }
 }
 
@@ -317,6 +345,7 @@ mod tests {
     const BEGUN_1: &str = include_str!("begun_1.json");
     const MATCHED_1: &str = include_str!("matched_1.json");
     const JOINED_1: &str = include_str!("joined_1.json");
+    const MATCHING_2: &str = include_str!("matching_2.json");
 
     const CONTENT: &str = "{\"named\":[7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7],\
                            \"bytes\":[7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7]}";
@@ -338,30 +367,50 @@ mod tests {
         }
         let unit = UnitRecord::Floor { unit: 1, attempt: 2 };
         let failed = UnitRecord::Failed { unit: 1, attempt: 1, cause: FailureCause::LaneCut, peer: true };
-        for record in [KeptRecord::Unit(unit), KeptRecord::Unit(failed), KeptRecord::Releasing] {
+        let pin = UnitPin { stage: 3, unit: 7, number: 1, promise: [9; 32] };
+        let matching = serde_json::from_str(MATCHING_2.trim_end()).unwrap();
+        let more = [
+            KeptRecord::Unit(COMPUTE, unit),
+            KeptRecord::Unit(COMPUTE, failed),
+            KeptRecord::Releasing,
+            KeptRecord::Matching(Box::new(matching)),
+            KeptRecord::Noted(Box::default()),
+            KeptRecord::Pin(pin),
+            KeptRecord::Unit(4, unit),
+        ];
+        for record in more {
             let record = record.to_log().unwrap();
             assert_eq!(KeptRecord::of_log(&record, "here").unwrap().to_log().unwrap(), record);
             hash.update(&[record.tag]).update(&record.payload);
         }
-        pinned(&[("resume, records", hash.finalize().to_hex()[..16].to_owned(), "23608a31b64fbe56")]);
-        let [unit, failed] = [unit, failed].map(|record| KeptRecord::of_unit(&record));
+        pinned(&[("resume, records", hash.finalize().to_hex()[..16].to_owned(), "a332993344763b26")]);
+        let [unit, failed] = [unit, failed].map(|record| KeptRecord::of_unit(COMPUTE, &record));
         let records = [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1), unit, failed];
         let stage = KeptStage::of(&records, "here").unwrap();
         assert_eq!(stage, KeptStage { matched: true, attempts: 2, failed: 1, ..KeptStage::default() });
+        // Of a stage that nobody knows, and one of a match.
+        let unit = UnitRecord::Floor { unit: 1, attempt: 3 };
+        assert!(KeptRecord::of_log(&KeptRecord::of_unit(5, &unit), "here").is_err());
+        let records = [log(BEGUN, BEGUN_1), log(MATCHING, MATCHING_2), KeptRecord::of_unit(2, &unit)];
+        let stage = KeptStage::of(&records, "here").unwrap();
+        assert_eq!(stage, KeptStage { match_units_held: Some(0), attempts: 3, ..KeptStage::default() });
     }
 
     #[test]
     fn another_version_is_named_with_this_one() {
-        let newer = BEGUN_1.replace("\"format\":1", "\"format\":2").replace("\"name\"", "\"title\"");
+        let newer = BEGUN_1.replace("\"format\":1", "\"format\":3").replace("\"name\"", "\"title\"");
         assert_ne!(newer, BEGUN_1);
         let error = BegunRecord::read(&log(BEGUN, &newer)).unwrap_err().to_string();
-        let here = format!("this is tacit {} (format 1)", env!("CARGO_PKG_VERSION"));
-        for part in ["(format 2)", &here, "tacit state drop"] {
+        let here = format!("this is tacit {} (format 2)", env!("CARGO_PKG_VERSION"));
+        for part in ["(format 3)", &here, "tacit state drop"] {
             assert!(error.contains(part), "{error}");
         }
-        let readable = BEGUN_1.replace("\"format\":1", "\"format\":2");
-        let read = BegunRecord::read(&log(BEGUN, &readable)).unwrap();
-        assert!(read.expect_readable("state").unwrap_err().to_string().contains("(format 2)"));
+        let of_format = |format| {
+            let readable = BEGUN_1.replace("\"format\":1", &format!("\"format\":{format}"));
+            BegunRecord::read(&log(BEGUN, &readable)).unwrap().expect_readable("state")
+        };
+        assert!(of_format(1).is_ok() && of_format(2).is_ok());
+        assert!(of_format(3).unwrap_err().to_string().contains("(format 3)"));
         let unknown = LogRecord { tag: 9, payload: Vec::new() };
         let error = KeptRecord::of_log(&unknown, "state").err().expect("no such record").to_string();
         assert!(error.contains("does not read"), "{error}");

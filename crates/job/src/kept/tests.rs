@@ -1,7 +1,7 @@
 use super::*;
 use std::time::Duration;
 use store::StoreOptions;
-use units::FailureCause;
+use units::{FailureCause, HeldResult};
 
 const BEGUN: &str = include_str!("begun_1.json");
 const MATCHED: &str = include_str!("matched_1.json");
@@ -35,16 +35,22 @@ fn matched(log: &RunLog) -> MatchedRecord {
 
 /// Opens, finishes and writes down an attempt.
 fn finish(log: &mut RunLog, unit: u32, attempt: u32) {
-    let shares = zeroize::Zeroizing::new(vec![unit as u8; 40]);
+    finish_of((log, COMPUTE), unit, attempt, &[unit as u8; 40]);
+}
+
+/// The same at a stage.
+fn finish_of((log, stage): (&mut RunLog, u8), unit: u32, attempt: u32, result: &[u8]) {
+    let shares = zeroize::Zeroizing::new(result.to_vec());
     let work = FinishedWork { shares, traffic: net::Traffic::default() };
-    log.put_work(unit, attempt, &work).unwrap();
+    log.put_work(stage, (unit, attempt), &work).unwrap();
     let object = *blake3::hash(&work.shares).as_bytes();
     let held = HeldResult { attempt, session: [1; 32], transcript: [0; 32], object, bytes: 40 };
-    log.write_units(&[UnitRecord::Floor { unit, attempt }, UnitRecord::Held { unit, held }]).unwrap();
+    let records = [UnitRecord::Floor { unit, attempt }, UnitRecord::Held { unit, held }];
+    log.write_units(stage, &records).unwrap();
 }
 
 fn units(log: &mut RunLog) -> Vec<(u32, u32, u8)> {
-    let held = log.held_work().unwrap().into_iter();
+    let held = log.held_work(COMPUTE).unwrap().into_iter();
     held.map(|(unit, attempt, work)| (unit, attempt, work.shares[0])).collect()
 }
 
@@ -71,7 +77,7 @@ fn what_was_written_down_is_there_after_the_process() {
     drop(log);
     let mut log = lead(&state);
     assert_eq!(units(&mut log), [(0, 5, 0), (2, 3, 2)]);
-    assert!(log.units().contains(&UnitRecord::Floor { unit: 0, attempt: 5 }));
+    assert!(log.units(COMPUTE).contains(&UnitRecord::Floor { unit: 0, attempt: 5 }));
     let mut another = matched(&log);
     another.name = [9; 32];
     log.set_matched(another).unwrap();
@@ -90,14 +96,14 @@ fn a_snapshot_keeps_what_failed() {
     log.set_matched(of_match).unwrap();
     let floor = |attempt| UnitRecord::Floor { unit: 0, attempt };
     let failed = |attempt| UnitRecord::Failed { unit: 0, attempt, cause: FailureCause::LaneCut, peer: false };
-    log.write_units(&[floor(1), floor(2), failed(1)]).unwrap();
+    log.write_units(COMPUTE, &[floor(1), floor(2), failed(1)]).unwrap();
     finish(&mut log, 1, 1);
-    log.write_units(&[floor(3), floor(4), failed(3)]).unwrap();
-    let held = log.units()[4];
+    log.write_units(COMPUTE, &[floor(3), floor(4), failed(3)]).unwrap();
+    let held = log.units(COMPUTE)[4];
     log.snapshot().unwrap();
     drop(log);
     let other = UnitRecord::Floor { unit: 1, attempt: 1 };
-    assert_eq!(lead(&state).units(), [failed(1), other, held, floor(4), failed(3)]);
+    assert_eq!(lead(&state).units(COMPUTE), [failed(1), other, held, floor(4), failed(3)]);
 }
 
 #[test]
@@ -117,10 +123,10 @@ fn a_lost_result_is_computed_again_before_the_seal_alone() {
     state.sealed().create(&object(1), &other.to_object().unwrap()).unwrap();
     assert_eq!(units(&mut log), [(2, 1, 2)]);
     let held = |record: &&UnitRecord| matches!(record, UnitRecord::Held { .. });
-    assert_eq!(log.units().iter().filter(held).count(), 1, "what is lost is not held");
-    log.write_units(&[UnitRecord::Seal { root: [4; 32] }]).unwrap();
+    assert_eq!(log.units(COMPUTE).iter().filter(held).count(), 1, "what is lost is not held");
+    log.write_units(COMPUTE, &[UnitRecord::Seal { root: [4; 32] }]).unwrap();
     store.delete(&object(2)).unwrap();
-    let error = log.held_work().err().expect("both count on it").to_string();
+    let error = log.held_work(COMPUTE).err().expect("both count on it").to_string();
     assert!(error.contains("lost the result of unit 2") && error.contains("tacit state drop"), "{error}");
 }
 
@@ -139,7 +145,7 @@ fn a_match_whose_rows_are_gone_is_none() {
         assert!(log.matched(&tags).is_some());
         drop(log);
         let log = lead(&state);
-        assert!(log.matched(&tags).is_none() && log.units().is_empty());
+        assert!(log.matched(&tags).is_none() && log.units(COMPUTE).is_empty());
     }
 }
 
@@ -152,10 +158,10 @@ fn who_is_replaced_is_told_and_says_nothing_more() {
     first.set_matched(of_match).unwrap();
     let mut second = lead(&state);
     let floor = UnitRecord::Floor { unit: 0, attempt: 1 };
-    let error = first.write_units(&[floor]).unwrap_err().to_string();
+    let error = first.write_units(COMPUTE, &[floor]).unwrap_err().to_string();
     assert!(first.fenced && error.contains("leads this run now"), "{error}");
-    assert!(first.units().is_empty(), "what was not written is not done");
-    second.write_units(&[floor]).unwrap();
+    assert!(first.units(COMPUTE).is_empty(), "what was not written is not done");
+    second.write_units(COMPUTE, &[floor]).unwrap();
     assert!(!second.fenced);
 }
 
@@ -165,4 +171,106 @@ fn a_result_is_read_as_it_was_put() {
     let bytes = work.to_object().unwrap();
     assert_eq!(*FinishedWork::from_object(&bytes).unwrap().shares, [1, 2, 3]);
     assert!(FinishedWork::from_object(&bytes[..5]).is_none() && FinishedWork::from_object(&[]).is_none());
+}
+
+const SECRETS: &[u8] = b"keys of a match";
+
+/// A log in which a match over lanes has begun.
+fn matching(state: &Arc<RunState>) -> RunLog {
+    let mut log = lead(state);
+    let folder = state.folder("match");
+    log.begin_match(([7; 32], &[[1; 32], [2; 32]]), &folder, SECRETS).unwrap();
+    log
+}
+
+fn pin(unit: u32, number: u8, promise: u8) -> UnitPin {
+    UnitPin { stage: 3, unit, number, promise: [promise; 32] }
+}
+
+/// What a worker of a match hands back that made no column.
+const DONE: &[u8] = include_bytes!("lane_done_1.json");
+
+/// Units and promises of a match are there after the process, its keys until it is over.
+#[test]
+fn a_match_under_way_is_there_after_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let tags = [[1; 32], [2; 32]];
+    let mut log = matching(&state);
+    assert!(log.pin(pin(0, 0, 5)).unwrap() && log.pin(pin(0, 1, 6)).unwrap());
+    finish_of((&mut log, 2), 0, 1, DONE);
+    log.write_units(2, &[UnitRecord::Seal { root: [4; 32] }]).unwrap();
+    finish_of((&mut log, 3), 1, 2, DONE);
+    for snapshot in [false, true] {
+        if snapshot {
+            log.snapshot().unwrap();
+        }
+        drop(log);
+        log = lead(&state);
+        assert!(log.resumed().unwrap().contains("2 units of its match are done"), "{:?}", log.resumed());
+        assert_eq!((log.progress(), log.under_way(&tags)), ((false, 2), Some([7; 32])));
+        assert!(log.under_way(&[[1; 32], [3; 32]]).is_none(), "of other data");
+        assert_eq!(*log.match_secrets().unwrap().1, *SECRETS);
+        assert!(log.is_sealed(2) && !log.is_sealed(3) && log.units(COMPUTE).is_empty());
+        let works = log.held_work(3).unwrap();
+        assert_eq!(works.iter().map(|(unit, attempt, _)| (*unit, *attempt)).collect::<Vec<_>>(), [(1, 2)]);
+        // The same is promised again, and nothing else.
+        assert!(log.pin(pin(0, 0, 5)).unwrap() && !log.pin(pin(0, 1, 5)).unwrap());
+        assert!(log.pin(pin(2, 0, 9)).unwrap());
+    }
+    // Until both have what came of it, it stays beside that.
+    let of_match = matched(&log);
+    log.set_matched(of_match).unwrap();
+    drop(log);
+    let mut log = lead(&state);
+    assert!(log.under_way(&tags).is_some() && log.progress() == (true, 0));
+    log.forget_match().unwrap();
+    drop(log);
+    let log = lead(&state);
+    assert!(log.under_way(&tags).is_none() && log.progress() == (true, 0));
+}
+
+/// Nobody goes on with a match without its keys, or without a result on which both count; one on which nobody
+/// counts yet is made again.
+#[test]
+fn a_match_that_lost_something_is_none_or_makes_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let store = state.sealed().store();
+    let tags = [[1; 32], [2; 32]];
+    let of_match = |log: &RunLog| log.match_secrets().unwrap().0;
+    let mut log = matching(&state);
+    [0, 1].into_iter().for_each(|unit| finish_of((&mut log, 2), unit, 1, DONE));
+    let place = of_match(&log);
+    store.delete(&format!("{place}/done/2-0000-0001")).unwrap();
+    // Another one's result: it names a column that is nowhere.
+    finish_of((&mut log, 2), 2, 1, include_bytes!("lane_done_2.json"));
+    drop(log);
+    let mut log = lead(&state);
+    assert_eq!((log.progress(), log.under_way(&tags)), ((false, 1), Some([7; 32])));
+    log.write_units(2, &[UnitRecord::Seal { root: [4; 32] }]).unwrap();
+    store.delete(&format!("{place}/done/2-0001-0001")).unwrap();
+    drop(log);
+    assert!(lead(&state).under_way(&tags).is_none());
+    let log = matching(&state);
+    store.delete(&format!("{}/secrets", of_match(&log))).unwrap();
+    drop(log);
+    assert!(lead(&state).under_way(&tags).is_none());
+}
+
+/// A match that begins makes any before it void, with what came of that.
+#[test]
+fn a_match_that_begins_makes_the_one_before_void() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let mut log = matching(&state);
+    let (before, of_match) = (log.match_secrets().unwrap().0, matched(&log));
+    log.set_matched(of_match).unwrap();
+    log.begin_match(([8; 32], &[[1; 32], [2; 32]]), &state.folder("match"), SECRETS).unwrap();
+    assert!(state.sealed().store().list(&before).unwrap().is_empty(), "its keys are gone");
+    assert_eq!(log.progress(), (false, 0));
+    assert!(log.pin(pin(0, 0, 1)).unwrap());
+    drop(log);
+    let log = lead(&state);
+    assert_eq!((log.progress(), log.under_way(&[[1; 32], [2; 32]])), ((false, 0), Some([8; 32])));
 }

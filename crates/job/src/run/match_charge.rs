@@ -58,7 +58,7 @@ impl OwnerRun<'_> {
     /// that no operator began.
     pub(super) fn count_match(&mut self, agreement: &Agreement) -> Result<(), Error> {
         let Some(log) = &self.kept else { return Ok(()) };
-        let (first, resumed) = (log.meetings == 1, log.progress().0);
+        let (first, resumed) = (log.meetings == 1, log.progress().0 || log.is_matching());
         if self.matched.is_some() || self.goes_on() || (first && !resumed) {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl OwnerRun<'_> {
         );
         let next = if self.kept.as_ref().is_some_and(|log| log.progress().0) {
             "the match is kept, and nothing more is charged for it"
-        } else if self.goes_on() {
+        } else if self.goes_on() || self.kept.as_ref().is_some_and(|log| log.is_matching()) {
             "the match goes on where it was, and nothing more is charged for it"
         } else if self.is_afresh(number + 1) {
             "its match is made with other made-up rows, and the sizes are charged again"
@@ -136,8 +136,13 @@ impl OwnerRun<'_> {
         journal_of(self.party, &self.checked.hash.full())
     }
 
-    /// Whether this party has its half of a match that was cut.
+    /// Whether this party has its half of a match that was cut, or both go on with one over lanes.
     pub(super) fn goes_on(&self) -> bool {
+        self.under_way.is_some() || self.is_cut()
+    }
+
+    /// Whether this party has its half of a match in `work`.
+    pub(super) fn is_cut(&self) -> bool {
         self.journal().is_some_and(|folder| matching::is_cut(&folder))
     }
 

@@ -1,13 +1,15 @@
 //! The match of a run that is kept, over lanes of workers.
 
+use super::agree::Agreement;
 use super::owner::{OwnerRun, WorkerLanes, units_job};
-use crate::kept;
+use crate::kept::{self, RunLog};
 use crate::stages::Stage as _;
 use crate::stages::matching::{MatchStage, MatchUnit};
-use crate::workers::{self, MatchPlace, MatchStages, UnitsDone, UnitsJob};
+use crate::workers::{self, MatchName, MatchPlace, MatchStages, UnitsJob};
 use base::Error;
-use matching::MatchOutcome;
+use matching::{MatchOutcome, pid};
 use net::Traffic;
+use std::cell::RefCell;
 use study::Study;
 
 /// Whether the units of a study's match may go over lanes: where both parties keep what is done, and neither
@@ -22,16 +24,20 @@ impl OwnerRun<'_> {
         self.match_on_lanes && self.match_lanes.is_some()
     }
 
-    /// Matches over the lanes of this meeting; what was said there is kept for the report.
+    /// Matches over the lanes of this meeting, or goes on with the match of an earlier one that both name;
+    /// what was said there is kept for the report.
     pub(super) fn match_over_lanes(
         &mut self,
         stage: &MatchStage<'_>,
         unit: &MatchUnit<'_>,
+        agreement: &Agreement,
     ) -> Result<MatchOutcome, Error> {
         let missing = || Error::misuse("a match over lanes has rows in state, and lanes");
         let WorkerLanes { words, port } = self.match_lanes.take().ok_or_else(missing)?;
         let (state, _) = self.checked.rows.spool().ok_or_else(missing)?;
         let run = blake3::derive_key("tacit 2026-12 lanes of a match v1", self.session.id());
+        let name = self.under_way.unwrap_or(agreement.name);
+        let of = MatchName { name, tags: agreement.tags.clone(), goes_on: self.under_way.is_some() };
         let place = self.worker_place(self.workers.into());
         let (threads, scratch) = match place.cores() {
             // Folders of this machine may not be there.
@@ -41,23 +47,30 @@ impl OwnerRun<'_> {
         let columns = MatchPlace::new(state, &self.party.store, scratch, threads);
         let job = UnitsJob {
             lanes: self.workers as u16,
+            log: self.kept.as_deref_mut().map(RefCell::new),
             ..units_job((self.party, self.checked, self.watch), run, (stage.name(), &place, &port))
         };
         let session = &mut self.session;
-        let (done, said) = workers::with_workers(&job, words, &port, |crew| {
-            let mut stages = MatchStages::new(crew, run, columns, state.clone());
+        let done = workers::with_workers(&job, words, &port, |crew| {
+            let mut stages = MatchStages::new(crew, of, columns, state.clone())?;
             let done = stage.run_over_lanes(unit, session, &mut stages)?;
             Ok((done, stages.take_done()))
-        })?;
-        self.match_said = Some(said);
+        });
+        drop(job);
+        if done.as_ref().is_err_and(pid::is_deviation) {
+            // A peer that deviated would try again under the keys of this match. That it deviated matters
+            // more than an object that could not be removed.
+            drop(self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match));
+        }
+        let (done, said) = done?;
+        self.match_done = Some(said);
         Ok(done)
     }
 
-    /// What was said in the match, over lanes as well; and what came to nothing there.
-    pub(super) fn take_match_said(&mut self) -> (Traffic, Option<UnitsDone>) {
+    /// What was said in the match, over lanes as well.
+    pub(super) fn match_said(&self) -> Traffic {
         let mut traffic = self.session.traffic().clone();
-        let said = self.match_said.take();
-        said.iter().for_each(|said| traffic.merge(&said.traffic));
-        (traffic, said)
+        self.match_done.iter().for_each(|done| traffic.merge(&done.traffic));
+        traffic
     }
 }

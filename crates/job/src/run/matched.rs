@@ -5,7 +5,7 @@ use super::join::{self, Attached, Half, JoinedRange, Payloads, Shared};
 use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, RangeRows};
-use crate::kept::{KeptMatch, MatchedRecord};
+use crate::kept::{KeptMatch, MatchedRecord, RunLog};
 use crate::memory::{self, MemoryShares};
 use crate::prepare::{Built, Checked};
 use crate::ranges::RowRanges;
@@ -187,9 +187,8 @@ impl OwnerRun<'_> {
             ..disclosed
         };
         self.record(agreement, link, &rows, &disclosed)?;
-        let (traffic, over_lanes) = self.take_match_said();
-        self.log.end(&traffic, stage.name(), rows.count(), price);
-        over_lanes.iter().for_each(|said| self.log.again(said));
+        self.log.end(&self.match_said(), stage.name(), rows.count(), price);
+        self.match_done.iter().for_each(|done| self.log.again(done));
         Ok(MatchedRows { rows, disclosed })
     }
 
@@ -212,7 +211,7 @@ impl OwnerRun<'_> {
             (KeptMatch::Joined(_), ..) => return Err(Error::misuse("joined rows are of another study")),
         };
         self.sizes_paid = matched.sizes_paid.then(|| self.begun_id(agreement));
-        self.forget_journal()?;
+        self.forget_keys()?;
         let price = Cost::zero(roster.len());
         self.log.end(self.session.traffic(), stage.name(), rows.count(), price);
         Ok(MatchedRows { rows, disclosed: Disclosure { resumed: true, ..matched.disclosed.clone() } })
@@ -246,11 +245,12 @@ impl OwnerRun<'_> {
             log.set_matched(MatchedRecord::new(of, rows, log.units_folder(), settled, told))?;
             session.link(peer).exchange(&[1], &mut [0])
         })?;
-        self.forget_journal()
+        self.forget_keys()
     }
 
-    /// Forgets the keys of a match that is written down at both.
-    fn forget_journal(&self) -> Result<(), Error> {
+    /// Forgets the keys of a match that is written down at both, and what went with them.
+    fn forget_keys(&mut self) -> Result<(), Error> {
+        self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match)?;
         let Some(folder) = self.journal().filter(|folder| folder.exists()) else { return Ok(()) };
         matching::forget(&folder)
     }
@@ -278,8 +278,12 @@ impl OwnerRun<'_> {
         let identifiers = &OwnKeys::new(&rows, &order.rows)?;
         let unit = MatchUnit { identifiers, payload: payload.as_deref(), options };
         let over_lanes = self.matches_over_lanes();
+        if self.under_way.is_none() {
+            // What either held of another match is void.
+            self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match)?;
+        }
         let done = match over_lanes {
-            true => self.match_over_lanes(stage, &unit)?,
+            true => self.match_over_lanes(stage, &unit, agreement)?,
             false => stage.run(&unit, &mut self.session)?,
         };
         drop(unit);
@@ -360,7 +364,7 @@ impl OwnerRun<'_> {
         if features.resumes {
             options.resume = self.journal();
             options.stays = self.kept.as_ref().is_some_and(|log| log.shared);
-            options.afresh = if self.goes_on() { self.afresh(agreement)? } else { None };
+            options.afresh = if self.is_cut() { self.afresh(agreement)? } else { None };
         }
         Ok(options)
     }

@@ -60,6 +60,8 @@ pub(super) struct OwnerRun<'a> {
     pub kept: Option<&'a mut RunLog>,
     /// What both have of a match already.
     pub matched: Option<MatchedRecord>,
+    /// The match over lanes that both go on with, as they name it.
+    pub under_way: Option<Bytes32>,
     /// The spine of an earlier match, which this run uses.
     pub kept_spine: Option<KeptSpine>,
     /// What rows are matched by, where servers join them.
@@ -73,8 +75,8 @@ pub(super) struct OwnerRun<'a> {
     /// Their connections for the match, until it is made over them; and whether it is.
     pub match_lanes: Option<WorkerLanes>,
     pub match_on_lanes: bool,
-    /// What was said over them.
-    pub match_said: Option<UnitsDone>,
+    /// What came of its units, but for their results.
+    pub match_done: Option<UnitsDone>,
     /// Who they were.
     pub computed: Option<WorkersInfo>,
     pub answer: OwnAnswer,
@@ -86,6 +88,8 @@ struct UnitWords {
     keeps: UnitsKept,
     /// The match of these data that it holds; zeros for none.
     matched: Bytes32,
+    /// The one that it can go on with over lanes; zeros for none.
+    under_way: Bytes32,
 }
 
 /// What a party keeps of what is done.
@@ -104,19 +108,20 @@ impl UnitsKept {
     }
 }
 
-const UNIT_WORDS_BYTES: usize = 2 + 1 + 32;
+const UNIT_WORDS_BYTES: usize = 2 + 1 + 2 * 32;
 
 impl UnitWords {
     fn bytes(&self) -> [u8; UNIT_WORDS_BYTES] {
-        let all = [&self.workers.to_le_bytes()[..], &[self.keeps as u8], &self.matched].concat();
-        all.try_into().expect("the parts add up")
+        let head = [&self.workers.to_le_bytes()[..], &[self.keeps as u8]].concat();
+        [&head[..], &self.matched, &self.under_way].concat().try_into().expect("the parts add up")
     }
 
     fn read(bytes: &[u8; UNIT_WORDS_BYTES]) -> Option<Self> {
-        let [low, high, keeps, matched @ ..] = *bytes;
-        let workers = u16::from_le_bytes([low, high]);
-        let keeps = UnitsKept::of(keeps)?;
-        (1..=limits::WORKERS).contains(&workers).then_some(Self { workers, keeps, matched })
+        let [low, high, keeps, names @ ..] = bytes;
+        let workers = u16::from_le_bytes([*low, *high]);
+        let keeps = UnitsKept::of(*keeps)?;
+        let [matched, under_way] = *names.as_chunks().0 else { return None };
+        (1..=limits::WORKERS).contains(&workers).then_some(Self { workers, keeps, matched, under_way })
     }
 }
 
@@ -191,6 +196,7 @@ impl<'a> OwnerRun<'a> {
             log,
             kept,
             matched: None,
+            under_way: None,
             kept_spine,
             salt,
             sizes_paid: None,
@@ -198,7 +204,7 @@ impl<'a> OwnerRun<'a> {
             workers: 1,
             match_lanes,
             match_on_lanes: false,
-            match_said: None,
+            match_done: None,
             computed: None,
             answer,
         };
@@ -283,7 +289,7 @@ impl<'a> OwnerRun<'a> {
         let done = workers::with_workers(&job, words, &lanes.port, |crew| crew.stage(units_of))?;
         self.log.end(&done.traffic, stage.name(), stage.items(), stage.price(&())?);
         self.log.again(&done);
-        self.computed = Some(done.info(units, &place));
+        self.computed = Some(done.info(self.match_done.as_ref(), &place));
         done.shares(built)
     }
 
@@ -297,7 +303,7 @@ impl<'a> OwnerRun<'a> {
     }
 
     /// How many workers compute at once, as many as both have, and whether both hold the rows of one match
-    /// already.
+    /// already, or go on with one that is under way.
     fn settle_units(&mut self, agreement: &Agreement) -> Result<(), Error> {
         let Checked { study, rows, me, .. } = self.checked;
         self.workers = match (&self.watch.workers, self.party.workers.count) {
@@ -321,7 +327,11 @@ impl<'a> OwnerRun<'a> {
             (Some(_), Some(_)) => UnitsKept::InWork,
             (Some(_), None) => UnitsKept::InState,
         };
-        let mine = UnitWords { workers: own as u16, keeps, matched: name };
+        // A match with `work` goes on by its journal.
+        let log = self.kept.as_ref().filter(|_| keeps == UnitsKept::InState);
+        let under_way = log.and_then(|log| log.under_way(&agreement.tags));
+        let mine =
+            UnitWords { workers: own as u16, keeps, matched: name, under_way: under_way.unwrap_or_default() };
         let theirs = self.session.step("agree", |session| {
             let mut theirs = [0; UNIT_WORDS_BYTES];
             session.link(peer).exchange(&mine.bytes(), &mut theirs)?;
@@ -334,6 +344,8 @@ impl<'a> OwnerRun<'a> {
         // What one side alone keeps nobody can go on with.
         self.kept.iter_mut().for_each(|log| log.shared = shared);
         self.match_on_lanes = [keeps, theirs.keeps] == [UnitsKept::InState; 2];
+        let same = |name: &Bytes32| self.match_on_lanes && *name == theirs.under_way;
+        self.under_way = under_way.filter(|name| self.matched.is_none() && same(name));
         Ok(())
     }
 

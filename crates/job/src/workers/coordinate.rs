@@ -2,14 +2,17 @@
 //! happened. Words to and from the peer's coordinator, workers, lanes and clocks are here; rules are there.
 
 use super::launch::{Crew, CrewEvent};
+use super::match_units::PinAsker;
 use super::order::{FinishedWork, LaneWay, UnitAttempt, WorkerBeat, WorkerEvent, WorkerOrder};
 use super::words::{WordLink, WordReader, word_link};
 use super::{UnitsDone, UnitsJob, UnitsStage};
+use crate::kept::{RunLog, UnitPin};
 use crate::run::Event;
 use base::{At, ChannelError, Error, Fault};
 use net::lanes::{LaneArrival, LanePort};
 use net::{Channels, KeyFingerprint, Traffic};
 use report::FailedUnit;
+use std::cell::RefMut;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +44,8 @@ pub(super) enum CoordinatorInput {
     Crew(CrewEvent),
     /// A worker of the peer came to this party's port.
     Arrival(LaneArrival),
+    /// A worker has heard a promise of the peer's, and waits to hear whether it is the one of before.
+    Pin(UnitPin, SyncSender<bool>),
 }
 
 /// A worker's current attempt.
@@ -87,10 +92,10 @@ impl LaneHere {
     }
 }
 
-/// What a record says of an attempt that failed.
-fn failed_unit(record: &UnitRecord) -> Option<FailedUnit> {
+/// What a record says of an attempt that failed, at a unit of a stage.
+fn failed_unit(stage: &str, record: &UnitRecord) -> Option<FailedUnit> {
     let UnitRecord::Failed { unit, attempt, cause, peer } = *record else { return None };
-    Some(FailedUnit { unit, attempt, cause: cause.words().to_owned(), peer })
+    Some(FailedUnit { stage: stage.to_owned(), unit, attempt, cause: cause.words().to_owned(), peer })
 }
 
 /// A crew of workers, and the stage under way.
@@ -175,10 +180,24 @@ pub(crate) fn with_workers<'j, 'a, T>(
     })
 }
 
-impl<'j> UnitsCrew<'j, '_> {
+impl<'j, 'a> UnitsCrew<'j, 'a> {
     /// How many lanes there are.
     pub fn lanes(&self) -> u16 {
         self.job.lanes
+    }
+
+    /// Has promises pinned.
+    pub(super) fn asker(&self) -> PinAsker {
+        PinAsker::new(self.inputs.0.clone())
+    }
+
+    /// Where what is done is kept.
+    ///
+    /// # Errors
+    /// When it is kept nowhere.
+    pub fn log(&self) -> Result<RefMut<'j, &'a mut RunLog>, Error> {
+        let log = self.job.log.as_ref().ok_or_else(|| Error::misuse("units of a match are kept"))?;
+        Ok(log.borrow_mut())
     }
 
     /// Has all units of a stage done.
@@ -272,11 +291,12 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     /// Takes up what is written down of the stage.
     fn take_up(&mut self) -> Result<(), Error> {
         let Some(log) = &self.job.log else { return Ok(()) };
-        let mut log = log.borrow_mut();
-        let held = log.held_work()?.into_iter();
+        let (mut log, stage) = (log.borrow_mut(), self.stage.number());
+        let held = log.held_work(stage)?.into_iter();
         self.finished.extend(held.map(|(unit, attempt, work)| ((unit, attempt), work)));
-        self.state = UnitMachine::new(self.job.setting(&*self.stage), log.units());
-        self.failed.extend(log.units().iter().filter_map(failed_unit));
+        self.state = UnitMachine::new(self.job.setting(&*self.stage), log.units(stage));
+        let failed = |record| failed_unit(self.stage.name(), record);
+        self.failed.extend(log.units(stage).iter().filter_map(failed));
         let held = (0..self.stage.units()).filter(|unit| self.state.held(*unit).is_some());
         self.computed_before = held.count() as u64;
         Ok(())
@@ -346,7 +366,10 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             CoordinatorInput::Word(Word::Bye { reason: ByeReason::Done }) => self.parted = true,
             CoordinatorInput::Word(Word::Bye { reason }) => return Err(self.left(reason)),
             CoordinatorInput::Silence(error) => return Err(error),
-            CoordinatorInput::Word(_) | CoordinatorInput::Crew(_) | CoordinatorInput::Arrival(_) => {}
+            CoordinatorInput::Word(_)
+            | CoordinatorInput::Crew(_)
+            | CoordinatorInput::Arrival(_)
+            | CoordinatorInput::Pin(..) => {}
         }
         Ok(())
     }
@@ -373,6 +396,13 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             }
             CoordinatorInput::Crew(event) if self.crew.is_current(&event) => self.take_event(event, port),
             CoordinatorInput::Crew(_) => Ok(()),
+            CoordinatorInput::Pin(pin, answer) => {
+                let log = self.job.log.as_ref().ok_or_else(|| Error::misuse("promises are kept"))?;
+                let is_same = log.borrow_mut().pin(pin)?;
+                // A worker that was killed meanwhile hears nothing.
+                let _ = answer.send(is_same);
+                Ok(())
+            }
         }
     }
 
@@ -428,7 +458,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 let (object, bytes) = (*blake3::hash(&work.shares).as_bytes(), work.shares.len() as u64);
                 let held = HeldResult { attempt, session, transcript, object, bytes };
                 if let Some(log) = &self.job.log {
-                    log.borrow_mut().put_work(unit, attempt, &work)?;
+                    log.borrow_mut().put_work(self.stage.number(), (unit, attempt), &work)?;
                 }
                 self.finished.insert((unit, attempt), work);
                 self.step(UnitEvent::Finished(FinishedAttempt { unit, held }))
@@ -555,7 +585,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             }
             match action {
                 UnitAction::Write(record) => {
-                    if let Some(failed) = failed_unit(&record) {
+                    if let Some(failed) = failed_unit(self.stage.name(), &record) {
                         self.failed_rows += self.size(failed.unit);
                         self.failed.push(failed);
                     }
@@ -591,7 +621,9 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     /// Puts the records of this step on stable storage. A run without state has nothing that outlives it.
     fn write(&mut self) -> Result<(), Error> {
         match &self.job.log {
-            Some(log) if !self.records.is_empty() => log.borrow_mut().write_units(&self.records)?,
+            Some(log) if !self.records.is_empty() => {
+                log.borrow_mut().write_units(self.stage.number(), &self.records)?;
+            }
             _ => {}
         }
         self.records.clear();
@@ -674,7 +706,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     /// Results of all units.
     fn total(&mut self) -> Result<UnitsDone, Error> {
         self.report();
-        let mut done = UnitsDone::default();
+        let mut done = UnitsDone { units: self.stage.units().into(), ..UnitsDone::default() };
         for unit in 0..self.stage.units() {
             let held = self.state.held(unit).ok_or_else(|| Error::misuse("what is sealed is held"))?;
             let work = self.finished.remove(&(unit, held.attempt));

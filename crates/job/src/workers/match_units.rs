@@ -2,21 +2,25 @@
 //! every attempt.
 //!
 //! Columns lie in the party's state under a key that is drawn for one match, so that a worker has no key to
-//! anything else there. A worker that is a process asks its coordinator whether the peer asks the same as
-//! before, over the socket that rows come over: a request is one byte, 1, and the 32 bytes of a promise, and
-//! its answer one byte, whether it is; a byte 0 asks nothing more.
+//! anything else there. What a peer promises is pinned in the run's log, by the coordinator's own thread: so
+//! it binds the peer in later meetings, too. A worker that is a process asks its coordinator whether the peer
+//! asks the same as before, over the socket that rows come over: a request is one byte, 1, and the 32 bytes
+//! of a promise, and its answer one byte, whether it is; a byte 0 asks nothing more.
 
+use super::coordinate::CoordinatorInput;
 use super::{UnitWork, UnitsCrew, UnitsDone, UnitsStage};
-use base::{Error, Seed};
-use matching::pid::{LaneDone, LaneStage, LaneStore, LaneTask, LaneWork, UnitCrew};
+use crate::kept::UnitPin;
+use base::{At, Error, Fault, Seed};
+use matching::pid::{LaneBegun, LaneDone, LaneNotes, LaneStage, LaneStore, LaneTask, LaneWork, UnitCrew};
 use matching::spill::SpillRoom;
 use net::Session;
+use privacy::ledger::Bytes32;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use store::{RunState, SealedStore, StateKey, StateStore, StoreOptions};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -74,11 +78,43 @@ pub(crate) struct MatchWork {
     ask: AskPin,
 }
 
-/// What a peer has promised first, by stage and unit: in this meeting, as keys are.
-#[derive(Clone, Default)]
-struct PinBook(Arc<Mutex<Promises>>);
+/// The match that is made, as both name it.
+pub(crate) struct MatchName {
+    /// The name of the meeting in which it began.
+    pub name: Bytes32,
+    /// The data of both.
+    pub tags: Vec<Bytes32>,
+    /// Whether it goes on in this one.
+    pub goes_on: bool,
+}
 
-type Promises = HashMap<(u8, u32), [u8; 32]>;
+/// What this party writes down of a match that begins.
+#[derive(Serialize, Deserialize)]
+struct MatchSecrets {
+    begun: LaneBegun,
+    seal: MatchSeal,
+}
+
+/// Has promises of the peer's pinned by the coordinator, who alone writes.
+#[derive(Clone)]
+pub(super) struct PinAsker(SyncSender<CoordinatorInput>);
+
+impl PinAsker {
+    pub fn new(coordinator: SyncSender<CoordinatorInput>) -> Self {
+        Self(coordinator)
+    }
+
+    /// Whether it is what the peer promised first; it is on stable storage then.
+    ///
+    /// # Errors
+    /// When the coordinator has ended.
+    pub fn ask(&self, pin: UnitPin) -> Result<bool, Error> {
+        let gone = || Error::new(At::default(), Fault::Io("the coordinator has ended".to_owned()));
+        let (answer, answered) = sync_channel(1);
+        self.0.send(CoordinatorInput::Pin(pin, answer)).map_err(|_| gone())?;
+        answered.recv().map_err(|_| gone())
+    }
+}
 
 /// The units of one stage of the match.
 struct MatchUnits {
@@ -86,17 +122,18 @@ struct MatchUnits {
     stage: LaneStage,
     tasks: Vec<LaneTask>,
     place: MatchPlace,
-    pins: PinBook,
+    asker: PinAsker,
 }
 
 /// A crew at the stages of a match.
 pub(crate) struct MatchStages<'c, 'j, 'a> {
     crew: &'c mut UnitsCrew<'j, 'a>,
-    stage_of: [u8; 32],
+    of: MatchName,
+    /// What an earlier meeting began, until it is gone on with.
+    begun: Option<LaneBegun>,
     place: MatchPlace,
     store: LaneStore,
     state: Arc<RunState>,
-    pins: PinBook,
     done: UnitsDone,
 }
 
@@ -152,21 +189,20 @@ impl MatchWork {
     }
 }
 
-impl PinBook {
-    /// Whether it is the first promise in a unit, or the same.
-    fn keep(&self, stage: u8, unit: u32, promise: [u8; 32]) -> bool {
-        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *book.entry((stage, unit)).or_insert(promise) == promise
-    }
-}
-
-/// The number of a stage in words and seals: the computation has 1.
+/// The number of a stage in words, seals and logs: they are [`super::MATCH_STAGES`].
 fn number(stage: LaneStage) -> u8 {
     match stage {
         LaneStage::Streams => 2,
         LaneStage::Differences => 3,
         LaneStage::Others => 4,
     }
+}
+
+/// The stage of a match that has a number.
+pub(crate) fn stage_of_match(of: u8) -> Option<LaneStage> {
+    [LaneStage::Streams, LaneStage::Differences, LaneStage::Others]
+        .into_iter()
+        .find(|stage| number(*stage) == of)
 }
 
 impl UnitsStage for MatchUnits {
@@ -182,6 +218,10 @@ impl UnitsStage for MatchUnits {
         self.tasks.len() as u32
     }
 
+    fn name(&self) -> &'static str {
+        self.stage.name()
+    }
+
     fn what(&self) -> String {
         format!(" of {} in the match", self.stage.name())
     }
@@ -194,29 +234,46 @@ impl UnitsStage for MatchUnits {
         let task =
             self.tasks.get(unit as usize).ok_or_else(|| Error::misuse("a unit is one of its stage"))?;
         let folder = format!("{}-{unit:04}-{attempt:04}", self.stage.name());
-        let (pins, stage) = (self.pins.clone(), self.number());
-        let ask = move |promise| Ok(pins.keep(stage, unit, promise));
+        let (asker, stage, mut asked) = (self.asker.clone(), self.number(), 0);
+        let ask = move |promise| {
+            let pin = UnitPin { stage, unit, number: asked, promise };
+            asked = asked.saturating_add(1);
+            asker.ask(pin)
+        };
         let unit = MatchUnitTold { task: task.clone(), place: self.place.clone(), folder };
         Ok(UnitWork::Match(Box::new(MatchWork::new(unit, Box::new(ask)))))
     }
 }
 
 impl<'c, 'j, 'a> MatchStages<'c, 'j, 'a> {
-    /// Of a match whose columns lie in a place of `state`; `stage_of` names it, the same at both.
+    /// Of a match whose columns lie in a place of `state`, or where an earlier meeting has put them.
+    ///
+    /// # Errors
+    /// When the store fails, or has lost what the match goes on from.
     pub fn new(
         crew: &'c mut UnitsCrew<'j, 'a>,
-        stage_of: [u8; 32],
-        place: MatchPlace,
+        of: MatchName,
+        mut place: MatchPlace,
         state: Arc<RunState>,
-    ) -> Self {
+    ) -> Result<Self, Error> {
+        let mut begun = None;
+        if of.goes_on {
+            let (folder, secrets) = crew.log()?.match_secrets()?;
+            let secrets: MatchSecrets = serde_json::from_slice(&secrets)
+                .map_err(|e| Error::misuse(format!("what a match goes on from is not read: {e}")))?;
+            (place.folder, place.seal, begun) = (folder, secrets.seal, Some(secrets.begun));
+        }
         let store = place.columns(state.sealed().store().clone());
-        let (pins, done) = (PinBook::default(), UnitsDone::default());
-        Self { crew, stage_of, place, store, state, pins, done }
+        Ok(Self { crew, of, begun, place, store, state, done: UnitsDone::default() })
     }
 
     /// What was said over lanes, and what failed.
     pub fn take_done(&mut self) -> UnitsDone {
         std::mem::take(&mut self.done)
+    }
+
+    fn named(&self, context: &str) -> [u8; 32] {
+        blake3::derive_key(context, &self.of.name)
     }
 }
 
@@ -229,10 +286,44 @@ impl UnitCrew for MatchStages<'_, '_, '_> {
         &self.store
     }
 
+    fn name(&self) -> [u8; 16] {
+        let name = self.named("tacit 2026-12 name of a match over lanes v1");
+        *name.first_chunk().expect("a hash is longer")
+    }
+
+    fn begun(&mut self) -> Result<Option<LaneBegun>, Error> {
+        Ok(self.begun.take())
+    }
+
+    fn begins(&mut self, begun: &LaneBegun) -> Result<(), Error> {
+        let secrets = MatchSecrets { begun: begun.clone(), seal: self.place.seal.clone() };
+        let secrets = serde_json::to_vec(&secrets);
+        let secrets = Zeroizing::new(secrets.map_err(|e| Error::misuse(format!("no keys to keep: {e}")))?);
+        self.crew.log()?.begin_match((self.of.name, &self.of.tags), &self.place.folder, &secrets)
+    }
+
+    fn notes(&self) -> LaneNotes {
+        self.crew.log().map(|log| log.notes()).unwrap_or_default()
+    }
+
+    fn note(&mut self, notes: LaneNotes) -> Result<(), Error> {
+        self.crew.log()?.note(notes)
+    }
+
+    fn pin(&mut self, stage: LaneStage, told: [u8; 32]) -> Result<bool, Error> {
+        let stage = number(stage);
+        self.crew.log()?.pin(UnitPin { stage, unit: UnitPin::ALL, number: 0, promise: told })
+    }
+
+    fn is_sealed(&self, stage: LaneStage) -> bool {
+        self.crew.log().is_ok_and(|log| log.is_sealed(number(stage)))
+    }
+
     fn run(&mut self, tasks: Vec<LaneTask>) -> Result<Vec<LaneDone>, Error> {
         let stage = tasks.first().map(LaneTask::stage).ok_or_else(|| Error::misuse("a stage has a unit"))?;
-        let (stage_of, place, pins) = (self.stage_of, self.place.clone(), self.pins.clone());
-        let done = self.crew.stage(Box::new(MatchUnits { stage_of, stage, tasks, place, pins }))?;
+        let stage_of = self.named("tacit 2026-12 units of a match v1");
+        let (place, asker) = (self.place.clone(), self.crew.asker());
+        let done = self.crew.stage(Box::new(MatchUnits { stage_of, stage, tasks, place, asker }))?;
         let read = |result: &Zeroizing<Vec<u8>>| {
             serde_json::from_slice(result).map_err(|e| Error::misuse(format!("a worker's result: {e}")))
         };
@@ -243,14 +334,6 @@ impl UnitCrew for MatchStages<'_, '_, '_> {
 
     fn forget(&mut self, folder: &str) -> Result<(), Error> {
         self.state.remove(&self.store.folder(folder))
-    }
-}
-
-/// What a match has laid down goes with it: who comes next has other keys.
-impl Drop for MatchStages<'_, '_, '_> {
-    fn drop(&mut self) {
-        // What cannot be removed goes with the state.
-        let _ = self.state.remove(&self.place.folder);
     }
 }
 

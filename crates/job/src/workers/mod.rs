@@ -42,6 +42,7 @@ use launch::{Crew, CrewEvent};
 use net::{IpNetwork, RowProgress, Traffic};
 use report::{FailedUnit, WorkersInfo};
 use std::cell::RefCell;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use units::UnitsSetting;
@@ -51,11 +52,16 @@ pub use called::{CallAnswer, CalledWorker, WorkerCall, WorkerLauncher};
 pub(crate) use coordinate::{UnitsCrew, with_workers};
 pub(crate) use lane::LaneHost;
 pub use launch::{WorkerCommand, WorkerPlace};
-pub(crate) use match_units::{MatchPlace, MatchStages};
+pub(crate) use match_units::{MatchName, MatchPlace, MatchStages, stage_of_match};
 pub(crate) use order::{FinishedWork, UnitWork};
 pub use process::run_worker;
 pub(crate) use remote::RemoteRows;
 pub(crate) use words::WORD_CHANNELS;
+
+/// The number of the computation among stages, in words, seals and logs.
+pub(crate) const COMPUTE: u8 = 1;
+/// Those of a match over lanes.
+pub(crate) const MATCH_STAGES: RangeInclusive<u8> = 2..=4;
 
 /// Who does units, and how.
 pub(crate) struct UnitsJob<'a> {
@@ -91,6 +97,9 @@ pub(crate) trait UnitsStage {
 
     fn units(&self) -> u32;
 
+    /// What reports call the stage.
+    fn name(&self) -> &'static str;
+
     /// Which stage that is, behind a unit, where it is not the computation.
     fn what(&self) -> String;
 
@@ -112,7 +121,7 @@ pub(crate) struct ComputeUnits<'a> {
 
 impl UnitsStage for ComputeUnits<'_> {
     fn number(&self) -> u8 {
-        1
+        COMPUTE
     }
 
     fn of(&self) -> [u8; 32] {
@@ -121,6 +130,10 @@ impl UnitsStage for ComputeUnits<'_> {
 
     fn units(&self) -> u32 {
         self.ranges.units() as u32
+    }
+
+    fn name(&self) -> &'static str {
+        report::COMPUTING
     }
 
     fn what(&self) -> String {
@@ -140,6 +153,8 @@ impl UnitsStage for ComputeUnits<'_> {
 /// What came of a stage's units.
 #[derive(Default)]
 pub(crate) struct UnitsDone {
+    /// How many there are.
+    pub units: u64,
     /// By unit.
     pub results: Vec<Zeroizing<Vec<u8>>>,
     /// What was said in the attempts that count.
@@ -189,24 +204,40 @@ impl UnitsJob<'_> {
     }
 }
 
+/// Adds attempts that failed in a later stage: those of earlier meetings come first.
+fn add_failed((all, before): (&mut Vec<FailedUnit>, &mut u64), (later, of_later): (Vec<FailedUnit>, u64)) {
+    let mut later = later.into_iter();
+    let earlier: Vec<FailedUnit> = later.by_ref().take(of_later as usize).collect();
+    all.splice(*before as usize..*before as usize, earlier);
+    all.extend(later);
+    *before += of_later;
+}
+
 impl UnitsDone {
     /// With what came of a later stage, but for its results.
     fn merge(&mut self, later: Self) {
+        self.units += later.units;
         self.traffic.merge(&later.traffic);
         self.lost.merge(&later.lost);
-        self.failed.extend(later.failed);
         self.failed_rows += later.failed_rows;
+        self.computed_before += later.computed_before;
+        add_failed((&mut self.failed, &mut self.failed_before), (later.failed, later.failed_before));
     }
 
-    /// As a report has it.
-    pub fn info(&self, units: u64, place: &WorkerPlace) -> WorkersInfo {
+    /// As a report has it, with what came of the match before, where that had units.
+    pub fn info(&self, of_match: Option<&Self>, place: &WorkerPlace) -> WorkersInfo {
+        let (mut failed, mut failed_before) =
+            of_match.map(|done| (done.failed.clone(), done.failed_before)).unwrap_or_default();
+        add_failed((&mut failed, &mut failed_before), (self.failed.clone(), self.failed_before));
         WorkersInfo {
-            units,
+            units: self.units,
             computed_before: self.computed_before,
+            match_units: of_match.map_or(0, |done| done.units),
+            match_done_before: of_match.map_or(0, |done| done.computed_before),
             processes: !matches!(place, WorkerPlace::Threads),
             peak_memory_bytes: self.peaks.clone(),
-            failed: self.failed.clone(),
-            failed_before: self.failed_before,
+            failed,
+            failed_before,
         }
     }
 

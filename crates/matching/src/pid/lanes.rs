@@ -3,14 +3,16 @@
 //!
 //! Over a lane go `v`, then `e` with `d1` and `d2` of the same partition, then `d3`; between them both
 //! coordinators pass the barriers. What a unit reads and makes lies in this party's state, sealed under a key
-//! of the match. An attempt that failed is made again under the same keys, so that a peer must ask the same
-//! again: it promises its messages before the first of them, and its promise is pinned before it is answered.
+//! of the match. An attempt that failed is made again under the same keys, in this meeting of the parties or
+//! a later one, so that a peer must ask the same again: it promises its messages before the first of them,
+//! and its promise is pinned before it is answered.
+//!
 //! No pulses go over a lane: coordinators hear their workers' beats.
 
 mod crew;
 mod store;
 
-pub use crew::UnitCrew;
+pub use crew::{LaneBegun, LaneNotes, UnitCrew};
 pub use store::{ColumnRuns, LaneStore};
 
 use super::barriers::{SealedDifference, SealedStreams};
@@ -102,12 +104,28 @@ pub struct LaneWork<'a> {
     pub threads: usize,
     /// Memory for what it makes before it is written.
     pub room: &'a SpillRoom,
-    /// Tells its coordinator what the peer asks or answers in this unit, before anything that depends on it
-    /// leaves; whether it is what the peer did in every attempt before.
+    /// Tells its coordinator what the peer asks or answers in this unit, one thing after the other, each
+    /// before anything that depends on it leaves; whether it is what the peer did in every attempt before.
     pub pin: &'a mut dyn FnMut([u8; 32]) -> Result<bool, Error>,
 }
 
 const SAME: &str = "in each attempt at a unit of the match it asks the same";
+
+impl LaneDone {
+    /// Names of the objects that are still to be read of what a stage made, where the next stage is over or
+    /// not.
+    pub fn needed(&self, stage: LaneStage, next_is_over: bool) -> impl Iterator<Item = &str> {
+        // What the next stage alone reads goes when that is over.
+        let for_next = match stage {
+            LaneStage::Streams => 1..2,
+            LaneStage::Differences => 0..2,
+            LaneStage::Others => 0..0,
+        };
+        let needed = move |number: &usize| !(next_is_over && for_next.contains(number));
+        let columns = self.columns.iter().enumerate().filter(move |(number, _)| needed(number));
+        columns.flat_map(|(_, column)| column.names())
+    }
+}
 
 impl LaneTask {
     /// Which stage it is of.
@@ -143,7 +161,7 @@ impl LaneTask {
             (LaneStage::Differences, Role::C) => self.e_of_c(&mut party, session, &mut work),
             (LaneStage::Differences, Role::P) => self.e_of_p(&mut party, session, &mut work),
             (LaneStage::Others, Role::C) => self.d3_of_c(&mut party, session, &work),
-            (LaneStage::Others, Role::P) => self.d3_of_p(&mut party, session, &work),
+            (LaneStage::Others, Role::P) => self.d3_of_p(&mut party, session, &mut work),
         }
     }
 
@@ -242,7 +260,11 @@ impl LaneTask {
         party.pins.free();
         let images = session.step("difference", |s| {
             let todo = (vec![self.part], columns.todo);
-            party.images_of_c(s, todo, (&self.sizes_of(only_p), only_p), PulseBeat::new(0, 0))
+            let images =
+                party.images_of_c(s, todo, (&self.sizes_of(only_p), only_p), PulseBeat::new(0, 0))?;
+            let [_, heard] = party.pins.transcript();
+            pinned(&s.link(party.peer), work, heard.into())?;
+            Ok(images)
         })?;
         let OtherRows { mut later, uids } = images.others;
         let mut waits = SpillColumn::dealt(work.room, later.bytes() / 32, self.bits);
@@ -327,13 +349,15 @@ impl LaneTask {
         &self,
         party: &mut Party<'_>,
         session: &mut Session,
-        work: &LaneWork<'_>,
+        work: &mut LaneWork<'_>,
     ) -> Result<LaneDone, Error> {
         let mut others = SpillColumn::dealt(work.room, self.sizes[0], self.bits);
         party.progress = UnitProgress { done: 0, total: self.sizes[0] };
         let sizes = self.sizes_of(self.sizes[0]);
         session.step("difference", |s| {
-            party.d3_of_p(s, self.part, &sizes, &mut others, &mut PulseBeat::new(0, 0))
+            party.d3_of_p(s, self.part, &sizes, &mut others, &mut PulseBeat::new(0, 0))?;
+            let [_, heard] = party.pins.transcript();
+            pinned(&s.link(party.peer), work, heard.into())
         })?;
         let columns = vec![work.write("others", self.bits, others)?];
         Ok(self.done(party, columns))

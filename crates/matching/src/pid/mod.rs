@@ -51,7 +51,7 @@ mod stream;
 mod units_tests;
 
 pub use crate::chunks::CHUNK;
-pub use lanes::{LaneDone, LaneStage, LaneStore, LaneTask, LaneWork, UnitCrew};
+pub use lanes::{LaneBegun, LaneDone, LaneNotes, LaneStage, LaneStore, LaneTask, LaneWork, UnitCrew};
 pub use price::{multiplications, price, price_over_lanes};
 
 use crate::begin::{begin, by_party, peer_rows_max, within};
@@ -147,8 +147,10 @@ impl Matcher for PrivateId {
     }
 }
 
-/// Whether an error is one that only a peer's message can cause, or that of [`MatchOptions::afresh`].
-fn is_deviation(error: &Error) -> bool {
+/// Whether an error is one that only a peer's message can cause, or that of [`MatchOptions::afresh`]: it ends
+/// the use of a match's keys.
+#[must_use]
+pub fn is_deviation(error: &Error) -> bool {
     matches!(error.kind(), Fault::Malformed(_) | Fault::Deviated(_) | Fault::Limit { .. } | Fault::Refused(_))
 }
 
@@ -170,7 +172,7 @@ fn with_journal(
             journal.go_on(run)?;
         }
     }
-    let fresh = fresh_run(&mut rng, salt, own, &fingerprint);
+    let fresh = fresh_run(&mut rng, (salt, fingerprint.whole()), own);
     let mut party = session.step("count", |s| Party::meet(s, input, (journal, before), fresh, None))?;
     party.shared_least = own.plan().map_or(0, DummyPlan::own_listed);
     party.order = order;
@@ -180,14 +182,13 @@ fn with_journal(
 /// A run that begins, of a peer whose rows are not known.
 fn fresh_run(
     rng: &mut Rng,
-    salt: [u8; 32],
+    (salt, fingerprint): ([u8; 32], [u8; 32]),
     own: &PaddedIdentifiers<'_>,
-    fingerprint: &ColumnFingerprint,
 ) -> JournalRun {
     JournalRun {
         keys: [Secret::new(rng.bytes()), Secret::new(rng.bytes())],
         salt,
-        fingerprint: fingerprint.whole(),
+        fingerprint,
         name: rng.bytes(),
         rows: [own.rows(), 0],
         parts: Some(Partitioning::WHOLE),
@@ -195,8 +196,9 @@ fn fresh_run(
 }
 
 impl PrivateId {
-    /// The same as [`Matcher::run`], with units between both parties over lanes: none of it goes on after a
-    /// cut of the session.
+    /// The same as [`Matcher::run`], with units between both parties over lanes. After a cut of the session a
+    /// crew that has written down what it was told goes on with the match in another one: what nobody has
+    /// done yet is done, under the same keys, and the coordinators say what they said before once more.
     ///
     /// # Errors
     /// As [`Matcher::run`], and those of the crew.
@@ -212,14 +214,32 @@ impl PrivateId {
             let rows = PaddedIdentifiers::new(own, plan.as_ref());
             let room = SpillRoom::new(options.memory, options.scratch.as_deref());
             let input = MatchInput { rows, payload: None, options, room };
+            let (before, name) = (crew.begun()?, crew.name());
             let mut rng = session.fork_seed("keys").into_rng();
-            let salt = rng.bytes();
-            let fingerprint = identifiers::fingerprint(&input.rows, salt, &input.room)?;
-            let fresh = fresh_run(&mut rng, salt, &input.rows, &fingerprint);
-            let (keys, lanes) = (LaneKeys::of(&fresh.keys), Some(crew.lanes()));
-            let mut party = session.step("count", |s| Party::meet(s, &input, (None, None), fresh, lanes))?;
+            let salt = before.as_ref().map_or_else(|| rng.bytes(), LaneBegun::salt);
+            // Whose rows are hashed does not read them again.
+            let fingerprint = match before.is_some() && crew.notes().is_hashed() {
+                true => None,
+                false => Some(identifiers::fingerprint(&input.rows, salt, &input.room)?),
+            };
+            let whole = fingerprint.as_ref().map(ColumnFingerprint::whole);
+            let before = before.map(|begun| begun.run(name));
+            if let Some(run) = &before {
+                check_same(run, &input.rows, whole.unwrap_or(run.fingerprint))?;
+            }
+            let goes_on = before.is_some();
+            let fresh = fresh_run(&mut rng, (salt, whole.unwrap_or_default()), &input.rows);
+            let (keys, lanes) = (LaneKeys::of(&before.as_ref().unwrap_or(&fresh).keys), Some(crew.lanes()));
+            let mut party =
+                session.step("count", |s| Party::meet(s, &input, (None, before), fresh, lanes))?;
+            if goes_on != party.goes_on {
+                return Err(session.link(party.peer).blame("it goes on with the match that it has named"));
+            }
+            if !goes_on {
+                crew.begins(&LaneBegun::new(&keys, (salt, whole.unwrap_or_default()), &party))?;
+            }
             party.shared_least = input.rows.plan().map_or(0, DummyPlan::own_listed);
-            party.over_lanes(session, (&input.rows, &fingerprint), (&keys, crew))
+            party.over_lanes(session, (&input.rows, fingerprint.as_ref()), (&keys, crew))
         })
     }
 }
@@ -373,6 +393,10 @@ impl<'r> Party<'r> {
         rows: [u64; 2],
         (goes_on, lanes): (bool, bool),
     ) -> Result<(), Error> {
+        if goes_on && lanes {
+            // Columns lie in the state already.
+            return Ok(());
+        }
         let all = by_party(me, rows[0], rows[1]);
         let keeps = input.options.resume.is_some() && !goes_on;
         let kept = match (keeps, lanes) {

@@ -504,6 +504,12 @@ pub fn totals(report: &RunReport) -> Markup {
         if workers.computed_before > 0 {
             facts_of_it.push(("of them computed before this run went on", count(workers.computed_before)));
         }
+        if workers.match_units > 0 {
+            facts_of_it.push(("units of the match that went to workers", count(workers.match_units)));
+        }
+        if workers.match_done_before > 0 {
+            facts_of_it.push(("of them done before this run went on", count(workers.match_done_before)));
+        }
         if workers.processes {
             let most = workers.peak_memory_bytes.iter().max().copied().unwrap_or_default();
             facts_of_it.push(("largest memory of a worker process", bytes(most)));

@@ -493,7 +493,7 @@ fn tables_fit_a_telephone() {
         }
     }
     assert!(labelled > 500 && spanning > 0, "{labelled} {spanning}");
-    let style = include_str!("style.css");
+    let style = page::SHEET;
     let narrow = style.split_once("@media screen and (max-width: 46rem) {").expect("a rule").1;
     let narrow = narrow.split_once("@media print").expect("it ends").0;
     for rule in [
@@ -534,7 +534,7 @@ fn senders_are_told_apart() {
     let swatches: Vec<&str> = swatches.filter(|class| class.starts_with("swatch who")).collect();
     let different: std::collections::HashSet<&&str> = swatches.iter().collect();
     assert_eq!((swatches.len(), different.len()), (20, 20));
-    let style = include_str!("style.css");
+    let style = page::SHEET;
     let colours: std::collections::HashSet<&str> =
         (0..8).map(|i| style.split_once(&format!(".who-{i} {{ --who: ")).expect("a colour").1).collect();
     let colours: std::collections::HashSet<&str> =

@@ -116,6 +116,11 @@ impl<const B: usize> RunColumn<B> {
 }
 
 impl ColumnRuns {
+    /// Names of its objects in the state.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, ..)| &**name)
+    }
+
     /// All runs of some columns as those of one.
     pub(super) fn all<'c>(columns: impl Iterator<Item = &'c Self>) -> Self {
         Self(columns.flat_map(|column| column.0.iter().cloned()).collect())

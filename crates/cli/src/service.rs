@@ -1,0 +1,175 @@
+//! `tacit service`: an organisation's page, and what is done about it on the machine itself.
+
+mod account;
+
+use base::Error;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use service::{COMMAND_LINE, DataFindings, House, Listening, RulesFile, Standing, Store};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use terminal::output;
+
+/// What glibc gives back to the system as soon as it is free; else it keeps what hashing passwords took.
+const GIVE_BACK: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
+
+/// A page for the people of one organisation: their accounts and roles, its data and budgets, and what it
+/// allows.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit service check service.toml\n  tacit service account add service.toml \
+                        olga --role operator\n  tacit service accept service.toml\n  tacit service run \
+                        service.toml"
+)]
+pub struct ServiceArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ServiceAction,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do with a service.
+#[derive(Debug, Subcommand)]
+pub enum ServiceAction {
+    /// Say in words what a service.toml allows
+    Check {
+        /// The organisation's service.toml
+        file: PathBuf,
+    },
+    /// Accept what service.toml says now: until then, what was accepted before holds
+    Accept {
+        /// The organisation's service.toml
+        file: PathBuf,
+    },
+    /// Serve the page until the process is ended
+    ///
+    /// Whatever it was told is on disk before it answers, so it may be ended in any way at any time.
+    Run {
+        /// The organisation's service.toml
+        file: PathBuf,
+    },
+    /// Add, list and change accounts
+    Account {
+        /// What to do.
+        #[command(subcommand)]
+        action: account::AccountAction,
+    },
+    /// Check the files of a data set against service.toml
+    Data {
+        /// The organisation's service.toml
+        file: PathBuf,
+        /// The data set: NAME of [data.NAME]
+        name: String,
+        /// End with the process that started this one
+        #[arg(long, hide = true)]
+        child: bool,
+    },
+}
+
+/// Does what is asked of a service.
+///
+/// # Errors
+/// What is wrong with its file, its store or what was asked.
+pub fn run(args: &ServiceArgs) -> Result<(), Error> {
+    match &args.action {
+        ServiceAction::Check { file } => check(file, args.json),
+        ServiceAction::Accept { file } => accept(file, args.json),
+        ServiceAction::Run { file } => serve(file, args.json),
+        ServiceAction::Account { action } => account::run(action, args.json),
+        ServiceAction::Data { file, name, child } => data(file, name, *child, args.json),
+    }
+}
+
+fn check(path: &Path, as_json: bool) -> Result<(), Error> {
+    let file = RulesFile::read(path)?;
+    let (said, hash) = (service::words(&file.settings), base::hex(&file.hash()));
+    if as_json {
+        let said: Vec<_> =
+            said.iter().map(|(about, lines)| json!({ "about": about, "lines": lines })).collect();
+        return output::print_json(&json!({ "name": file.settings.name, "hash": hash, "allows": said }));
+    }
+    let mut lines = vec![format!("{}: what {} allows", file.settings.name, path.display())];
+    for (about, sentences) in said {
+        lines.push(format!("\n{about}"));
+        lines.extend(sentences.iter().map(|sentence| format!("  {sentence}")));
+    }
+    lines.push(format!("\nHash {hash}. To let it hold: tacit service accept {}", path.display()));
+    output::print(&lines.join("\n"))
+}
+
+fn accept(path: &Path, as_json: bool) -> Result<(), Error> {
+    let file = RulesFile::read(path)?;
+    let (store, hash) = (Store::open(&file.settings.store)?, file.hash());
+    let act = service::Act { by: COMMAND_LINE, what: "service.toml accepted", to: "", at: service::now() };
+    store.accept(&act, &file.text, &hash)?;
+    let hash = base::hex(&hash);
+    match as_json {
+        true => output::print_json(&json!({ "accepted": hash })),
+        false => output::print(&format!(
+            "Accepted: {} as it is now ({}). A service that runs takes it up within 30 seconds.",
+            path.display(),
+            &hash[..12]
+        )),
+    }
+}
+
+fn serve(path: &Path, as_json: bool) -> Result<(), Error> {
+    if std::env::var_os(GIVE_BACK.0).is_none() {
+        let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e))?;
+        let mut again = std::process::Command::new(program);
+        let failed = again.args(std::env::args_os().skip(1)).env(GIVE_BACK.0, GIVE_BACK.1).exec();
+        return Err(Error::io("cannot start again", &failed));
+    }
+    let house = House::open(path)?;
+    let standing = house.rules().standing;
+    service::listen(house, |listening| tell(listening, &standing, as_json))
+}
+
+fn tell(listening: &Listening, standing: &Standing, as_json: bool) -> Result<(), Error> {
+    let Listening { url, address, certificate } = listening;
+    if as_json {
+        let accepted = *standing == Standing::Accepted;
+        let address = address.to_string();
+        return output::print_json_line(
+            &json!({ "page": url, "address": address, "certificate": certificate, "accepted": accepted }),
+        );
+    }
+    let mut lines = vec![format!("The page is at {url} (listening on {address}).")];
+    lines.extend(
+        certificate.as_ref().map(|digits| {
+            format!("Its certificate is its own. Compare in the browser, SHA-256:\n  {digits}")
+        }),
+    );
+    lines.extend(standing.notice());
+    if !address.ip().is_loopback() {
+        lines.push("It can be reached from other machines: keep it within your own network.".to_owned());
+    }
+    output::print(&lines.join("\n"))
+}
+
+fn data(path: &Path, name: &str, child: bool, as_json: bool) -> Result<(), Error> {
+    let settings = RulesFile::read(path)?.settings;
+    if child {
+        terminal::machine::end_with_parent();
+        terminal::machine::limit_memory(settings.policy.jobs_memory);
+    }
+    let found = service::check(&settings, name)?;
+    match as_json {
+        true => output::print_json(&found),
+        false => output::print(&in_words(name, &found)),
+    }
+}
+
+fn in_words(name: &str, found: &DataFindings) -> String {
+    let more = if found.whole { "" } else { "more than " };
+    let mut lines = vec![format!("{name}: {more}{}", page::numbers::counted(found.rows, "row"))];
+    lines.extend(found.columns.iter().map(|column| {
+        let allowed = if column.allowed { "studies may read it" } else { "no study reads it" };
+        let empty = page::numbers::counted(column.empty, "empty cell");
+        format!("  {:20}  {}; {empty}; {allowed}", column.name, column.looks)
+    }));
+    lines.extend(found.problems.iter().map(|problem| format!("problem: {problem}")));
+    lines.join("\n")
+}

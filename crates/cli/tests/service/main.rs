@@ -1,0 +1,5 @@
+//! `tacit service` as its people and its attackers meet it: a process, TLS, HTTP and the command line.
+
+mod house;
+mod pages;
+mod threats;

@@ -1,0 +1,26 @@
+//! The party service: one daemon per organisation with a page for its people. This crate has their accounts,
+//! what each may do, what `service.toml` allows, and pages for data and budgets. It decides nothing about
+//! protocols: the privacy ledger stays the last word on what is spent.
+//!
+//! With its web server it is one of the edges where code is asynchronous (decision 001); what pages do runs
+//! on threads that may wait.
+
+mod budget;
+mod findings;
+mod names;
+mod passwords;
+mod roles;
+mod rules;
+mod secrets;
+mod settings;
+mod store;
+mod web;
+
+pub use findings::{DataFindings, check};
+pub use names::{ACCOUNT_RULE, is_account_name};
+pub use roles::Grant;
+pub use rules::Standing;
+pub use secrets::SecretToken;
+pub use settings::{HouseSettings, RulesFile, words};
+pub use store::{Account, Act, COMMAND_LINE, Store};
+pub use web::{House, Listening, listen, now};

@@ -1,0 +1,149 @@
+//! Who may do what: one function, which pages and commands ask and nothing else decides. Roles do not include
+//! each other; each is for all data sets or for named ones.
+
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+/// What an account is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HouseRole {
+    /// Sees nothing that was not given.
+    Viewer,
+    /// Knows what studies could ask.
+    Analyst,
+    /// Answers for data.
+    Steward,
+    /// Runs the machine, and does not see what is in the data.
+    Operator,
+}
+
+impl HouseRole {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Analyst, Self::Steward, Self::Operator];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Analyst => "analyst",
+            Self::Steward => "steward",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// The role of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+
+    /// What who has it may do, in a sentence for a form.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Viewer => "sees their own account alone",
+            Self::Analyst => "sees which columns our data have",
+            Self::Steward => "answers for data: checks them, sees their columns and budgets",
+            Self::Operator => "runs the machine: accounts, rules, checks of data; sees no columns",
+        }
+    }
+}
+
+/// A role for all data sets or for one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Grant {
+    /// The role.
+    pub role: HouseRole,
+    /// The data set; none: all of them.
+    pub data: Option<String>,
+}
+
+impl Grant {
+    /// Reads `steward`, `steward=admissions`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (role, data) = text.split_once('=').map_or((text, None), |(role, data)| (role, Some(data)));
+        let named = data.is_none_or(study::reader::is_name);
+        Some(Self { role: HouseRole::named(role)?, data: data.map(str::to_owned) }).filter(|_| named)
+    }
+
+    /// In words: `steward of admissions`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let data = self.data.as_ref().map_or_else(String::new, |data| format!(" of {data}"));
+        format!("{}{data}", self.role.name())
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asker {
+    /// The account.
+    pub name: String,
+    /// Its roles, as they are now.
+    pub grants: Vec<Grant>,
+    /// Whether `separate_duties` holds.
+    pub separate: bool,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// See one's own list of things to do, one's own account, and help.
+    SeeOwn,
+    /// Run a check of data, and see how many rows there are.
+    CheckData,
+    /// See column names and value lists of own data.
+    SeeColumns,
+    /// See budgets.
+    SeeBudget,
+    /// See what `service.toml` allows.
+    SeeRules,
+    /// Add accounts, give and take roles, make sign-in links.
+    ManageAccounts,
+}
+
+/// What it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// The organisation as a whole.
+    House,
+    /// A data set.
+    Data(&'a str),
+    /// An account.
+    Account(&'a str),
+}
+
+/// Whether somebody may do something.
+#[must_use]
+pub fn may(actor: &Asker, action: Action, subject: Subject<'_>) -> bool {
+    let is = |role: HouseRole| actor.grants.iter().any(|grant| grant.role == role && covers(grant, subject));
+    let any = |roles: &[HouseRole]| roles.iter().any(|role| is(*role));
+    match (action, subject) {
+        (Action::SeeOwn, Subject::House) => true,
+        (Action::SeeOwn, Subject::Account(name)) => name == actor.name,
+        (Action::CheckData, Subject::Data(_)) => any(&[HouseRole::Steward, HouseRole::Operator]),
+        (Action::SeeColumns, Subject::Data(_)) => any(&[HouseRole::Analyst, HouseRole::Steward]),
+        (Action::SeeBudget, Subject::Data(_)) => any(&[HouseRole::Steward, HouseRole::Operator]),
+        (Action::SeeRules, Subject::House) => any(&[HouseRole::Steward, HouseRole::Operator]),
+        (Action::ManageAccounts, Subject::House) => is(HouseRole::Operator),
+        (Action::ManageAccounts, Subject::Account(name)) => {
+            is(HouseRole::Operator) && (!actor.separate || name != actor.name)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a role for some data says something about a subject. What concerns the whole organisation asks for
+/// the role alone, but to an operator for all data.
+fn covers(grant: &Grant, subject: Subject<'_>) -> bool {
+    match (&grant.data, subject) {
+        (None, _) => true,
+        (Some(own), Subject::Data(data)) => own == data,
+        (Some(_), Subject::House | Subject::Account(_)) => grant.role != HouseRole::Operator,
+    }
+}

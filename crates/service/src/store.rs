@@ -1,0 +1,168 @@
+//! `service.db`: accounts, sessions, what was accepted and checked, and who did what. SQLite with a
+//! write-ahead log, on stable storage before a call returns, readable by its owner alone.
+//!
+//! Whatever changes something goes through [`Store::act`]: the change and the line that says who made it are
+//! one transaction, and if the line cannot be written, nothing happens.
+
+mod accounts;
+mod checks;
+mod layout;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod tries;
+
+pub use accounts::{Account, AccountState};
+pub use sessions::OpenSession;
+pub use tries::Allowed;
+
+use base::Error;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use std::fs::OpenOptions;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+/// How long a writer waits for another process, such as `tacit service account`.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// An open store. Processes may have it open side by side.
+pub struct Store {
+    connection: Mutex<Connection>,
+    path: PathBuf,
+}
+
+/// Who does something, to what.
+#[derive(Clone, Copy, Debug)]
+pub struct Act<'a> {
+    /// Who: the name of an account, or [`COMMAND_LINE`].
+    pub by: &'a str,
+    /// What, as a verb and its object: `account added`.
+    pub what: &'a str,
+    /// To whom or what.
+    pub to: &'a str,
+    /// Seconds since 1970.
+    pub at: u64,
+}
+
+/// One line of who did what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActRow {
+    /// Seconds since 1970.
+    pub at: u64,
+    /// Who.
+    pub by: String,
+    /// What.
+    pub what: String,
+    /// To whom or what.
+    pub to: String,
+}
+
+/// Who acts by `tacit service` on the machine itself.
+pub const COMMAND_LINE: &str = "(command line)";
+
+impl Store {
+    /// Opens the store at `path`, or makes one there. Its mode becomes 600.
+    ///
+    /// # Errors
+    /// When the file is no store, was written by a newer version, or cannot be read or written.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |e: std::io::Error| Error::io(format!("cannot open the store {}", path.display()), &e);
+        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path);
+        let file = file.map_err(failed)?;
+        let mode = file.metadata().map_err(failed)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            file.set_permissions(PermissionsExt::from_mode(0o600)).map_err(failed)?;
+        }
+        let explain = |e| explain(path, "open", &e);
+        let mut connection = Connection::open(path).map_err(explain)?;
+        configure(&connection).map_err(explain)?;
+        layout::settle(&mut connection, path)?;
+        Ok(Self { connection: Mutex::new(connection), path: path.to_owned() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        // A panic in a transaction takes it back: what is there is whole.
+        self.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn explain(&self, doing: &str, error: &rusqlite::Error) -> Error {
+        explain(&self.path, doing, error)
+    }
+
+    /// Changes something, and writes down who did it.
+    ///
+    /// # Errors
+    /// When `change` refuses, or the store cannot be written; nothing has changed then.
+    fn act<T>(
+        &self,
+        act: &Act<'_>,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, Error> {
+        self.change(|transaction| {
+            let done = change(transaction)?;
+            let Act { by, what, to, at } = act;
+            let sql = "INSERT INTO acts (at, by, what, subject) VALUES (?1, ?2, ?3, ?4)";
+            transaction.execute(sql, params![at.cast_signed(), by, what, to])?;
+            Ok(done)
+        })
+    }
+
+    /// Changes what is nobody's act: counters, and when a session was last used.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, Error> {
+        let mut connection = self.lock();
+        let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let done = begun.and_then(|transaction| {
+            let done = change(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        });
+        done.map_err(|e| self.explain("write", &e))
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, Error> {
+        read(&self.lock()).map_err(|e| self.explain("read", &e))
+    }
+
+    /// What an account did, or was done to it: the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn acts_of(&self, account: &str, most: u64) -> Result<Vec<ActRow>, Error> {
+        self.read(|connection| {
+            let sql = "SELECT at, by, what, subject FROM acts WHERE by = ?1 OR subject = ?1 \
+                       ORDER BY number DESC LIMIT ?2";
+            let mut query = connection.prepare_cached(sql)?;
+            let row = |row: &rusqlite::Row<'_>| {
+                let at = row.get::<_, i64>(0)?.unsigned_abs();
+                Ok(ActRow { at, by: row.get(1)?, what: row.get(2)?, to: row.get(3)? })
+            };
+            query.query_map(params![account, most.cast_signed()], row)?.collect()
+        })
+    }
+}
+
+fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.busy_timeout(WAIT)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // Else REPLACE would delete without asking the triggers.
+    connection.pragma_update(None, "recursive_triggers", true)?;
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")
+}
+
+fn explain(path: &Path, doing: &str, error: &rusqlite::Error) -> Error {
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => {
+            Error::input(format!("{path} is no store of a service: give another path, or move it away"))
+        }
+        _ => Error::io(format!("cannot {doing} the store {path}"), &std::io::Error::other(error.to_string())),
+    }
+}

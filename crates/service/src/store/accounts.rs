@@ -1,0 +1,282 @@
+//! Accounts, their roles, and links to set a password with.
+
+use super::{Act, Store};
+use crate::roles::{Grant, HouseRole};
+use crate::secrets::{SecretToken, TokenUse};
+use base::Error;
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use serde::Serialize;
+
+/// How long a link holds.
+const LINK_SECONDS: u64 = 24 * 3600;
+
+/// An account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// Its name.
+    pub name: String,
+    /// Its roles.
+    pub grants: Vec<Grant>,
+    /// Whether it can sign in.
+    pub state: AccountState,
+    /// When it last signed in, in seconds since 1970.
+    pub signed_in: Option<u64>,
+}
+
+/// Whether an account can sign in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccountState {
+    /// It has a password.
+    Active,
+    /// It has a link, and no password yet.
+    Invited,
+    /// It has neither: its link ran out.
+    Waiting,
+    /// It was ended.
+    Ended,
+}
+
+impl AccountState {
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Invited => "has a link, no password yet",
+            Self::Waiting => "its link ran out; make another one",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+impl Store {
+    /// Adds an account with roles, and a link with which its person sets a password; `None` where the name
+    /// was taken, by an ended account too.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn add_account(&self, act: &Act<'_>, grants: &[Grant]) -> Result<Option<SecretToken>, Error> {
+        let token = SecretToken::generate()?;
+        if self.account(act.to, act.at)?.is_some() {
+            return Ok(None);
+        }
+        self.act(act, |transaction| {
+            let sql = "INSERT INTO accounts (name, made) VALUES (?1, ?2)";
+            transaction.execute(sql, params![act.to, act.at.cast_signed()])?;
+            let id = transaction.last_insert_rowid();
+            grants.iter().try_for_each(|grant| give(transaction, id, grant))?;
+            keep_link(transaction, id, &token, act.at)
+        })?;
+        Ok(Some(token))
+    }
+
+    /// Makes a link in place of the ones before, with which a person sets another password. Sessions end.
+    ///
+    /// # Errors
+    /// When there is no such account that is not ended, or the store cannot be written.
+    pub fn new_link(&self, act: &Act<'_>) -> Result<SecretToken, Error> {
+        let (token, id) = (SecretToken::generate()?, self.living(act.to)?);
+        self.act(act, |transaction| {
+            end_sessions(transaction, id)?;
+            transaction.execute("DELETE FROM links WHERE account = ?1", [id])?;
+            transaction.execute("UPDATE accounts SET password = NULL WHERE id = ?1", [id])?;
+            keep_link(transaction, id, &token, act.at)
+        })?;
+        Ok(token)
+    }
+
+    /// The account that a link is for, while it holds.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn link_is_for(&self, link: &SecretToken, now: u64) -> Result<Option<String>, Error> {
+        self.read(|connection| {
+            let sql = "SELECT name FROM links JOIN accounts ON account = id WHERE hash = ?1 AND until > ?2";
+            let hash = link.hash(TokenUse::Link);
+            connection.query_row(sql, params![hash, now.cast_signed()], |row| row.get(0)).optional()
+        })
+    }
+
+    /// Sets the password of an account, which ends its links and sessions. With a link, it is used up; false
+    /// where it was used by another one before.
+    ///
+    /// # Errors
+    /// When there is no such account that is not ended, or the store cannot be written.
+    pub fn set_password(&self, act: &Act<'_>, hash: &str, link: Option<&SecretToken>) -> Result<bool, Error> {
+        let id = self.living(act.to)?;
+        let held = self.act(act, |transaction| {
+            if let Some(link) = link {
+                let sql = "DELETE FROM links WHERE hash = ?1 AND account = ?2 AND until > ?3";
+                let hash = link.hash(TokenUse::Link);
+                if transaction.execute(sql, params![hash, id, act.at.cast_signed()])? == 0 {
+                    return Err(rusqlite::Error::QueryReturnedNoRows);
+                }
+            }
+            end_sessions(transaction, id)?;
+            transaction.execute("DELETE FROM links WHERE account = ?1", [id])?;
+            transaction.execute("DELETE FROM tries WHERE name = ?1", [super::tries::hashed(act.to)])?;
+            transaction.execute("UPDATE accounts SET password = ?2 WHERE id = ?1", params![id, hash])
+        });
+        match held {
+            Ok(_) => Ok(true),
+            Err(_) if link.is_some_and(|link| matches!(self.link_is_for(link, act.at), Ok(None))) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps the same password under other costs.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn rehash(&self, account: &str, hash: &str) -> Result<(), Error> {
+        let sql = "UPDATE accounts SET password = ?2 WHERE name = ?1";
+        self.change(|transaction| transaction.execute(sql, [account, hash]).map(drop))
+    }
+
+    /// The hash of an account's password, where it has one and was not ended.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn password_of(&self, account: &str) -> Result<Option<String>, Error> {
+        let sql = "SELECT password FROM accounts WHERE name = ?1 AND ended IS NULL";
+        let found = self.read(|connection| connection.query_row(sql, [account], |row| row.get(0)).optional());
+        found.map(Option::flatten)
+    }
+
+    /// Gives a role. What an account may do changes, so its sessions end.
+    ///
+    /// # Errors
+    /// When there is no such account that is not ended, or the store cannot be written.
+    pub fn give_role(&self, act: &Act<'_>, grant: &Grant) -> Result<(), Error> {
+        let id = self.living(act.to)?;
+        self.act(act, |transaction| {
+            end_sessions(transaction, id)?;
+            give(transaction, id, grant)
+        })
+    }
+
+    /// Takes a role; the sessions end.
+    ///
+    /// # Errors
+    /// As [`Self::give_role`].
+    pub fn take_role(&self, act: &Act<'_>, grant: &Grant) -> Result<(), Error> {
+        let id = self.living(act.to)?;
+        self.act(act, |transaction| {
+            end_sessions(transaction, id)?;
+            let sql = "DELETE FROM grants WHERE account = ?1 AND role = ?2 AND data = ?3";
+            let data = grant.data.as_deref().unwrap_or("");
+            transaction.execute(sql, params![id, grant.role.name(), data]).map(drop)
+        })
+    }
+
+    /// Ends an account for good: nobody signs in by it, and its name is not given again.
+    ///
+    /// # Errors
+    /// As [`Self::give_role`].
+    pub fn end_account(&self, act: &Act<'_>) -> Result<(), Error> {
+        let id = self.living(act.to)?;
+        self.act(act, |transaction| {
+            end_sessions(transaction, id)?;
+            transaction.execute("DELETE FROM links WHERE account = ?1", [id])?;
+            transaction.execute("DELETE FROM grants WHERE account = ?1", [id])?;
+            let sql = "UPDATE accounts SET password = NULL, ended = ?2 WHERE id = ?1";
+            transaction.execute(sql, params![id, act.at.cast_signed()]).map(drop)
+        })
+    }
+
+    /// All accounts, by name.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn accounts(&self, now: u64) -> Result<Vec<Account>, Error> {
+        self.read(|connection| listed(connection, "1 OR name = ?2", "", now))
+    }
+
+    /// One account.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn account(&self, name: &str, now: u64) -> Result<Option<Account>, Error> {
+        self.read(|connection| Ok(listed(connection, "name = ?2", name, now)?.pop()))
+    }
+
+    /// The number of an account that was not ended.
+    fn living(&self, name: &str) -> Result<i64, Error> {
+        let sql = "SELECT id FROM accounts WHERE name = ?1 AND ended IS NULL";
+        let found = self.read(|connection| connection.query_row(sql, [name], |row| row.get(0)).optional())?;
+        found.ok_or_else(|| {
+            Error::input(format!("there is no account {name} that can sign in; `tacit service account list`"))
+        })
+    }
+}
+
+fn give(transaction: &Transaction<'_>, id: i64, grant: &Grant) -> Result<(), rusqlite::Error> {
+    let sql = "INSERT OR IGNORE INTO grants (account, role, data) VALUES (?1, ?2, ?3)";
+    let data = grant.data.as_deref().unwrap_or("");
+    transaction.execute(sql, params![id, grant.role.name(), data]).map(drop)
+}
+
+fn keep_link(
+    transaction: &Transaction<'_>,
+    id: i64,
+    link: &SecretToken,
+    now: u64,
+) -> Result<(), rusqlite::Error> {
+    transaction.execute("DELETE FROM links WHERE until <= ?1", [now.cast_signed()])?;
+    let until = (now + LINK_SECONDS).cast_signed();
+    let sql = "INSERT INTO links (hash, account, until) VALUES (?1, ?2, ?3)";
+    transaction.execute(sql, params![link.hash(TokenUse::Link), id, until]).map(drop)
+}
+
+fn end_sessions(transaction: &Transaction<'_>, id: i64) -> Result<(), rusqlite::Error> {
+    transaction.execute("DELETE FROM sessions WHERE account = ?1", [id]).map(drop)
+}
+
+fn listed(
+    connection: &Connection,
+    which: &str,
+    name: &str,
+    now: u64,
+) -> Result<Vec<Account>, rusqlite::Error> {
+    let sql = format!(
+        "SELECT id, name, password IS NOT NULL, ended IS NOT NULL, \
+         EXISTS (SELECT 1 FROM links WHERE account = id AND until > ?1), \
+         (SELECT max(at) FROM acts WHERE by = name AND what = 'signed in') FROM accounts \
+         WHERE {which} ORDER BY name"
+    );
+    let mut query = connection.prepare_cached(&sql)?;
+    let rows = query.query_map(params![now.cast_signed(), name], |row| {
+        let state = match (row.get(3)?, row.get(2)?, row.get(4)?) {
+            (true, _, _) => AccountState::Ended,
+            (false, true, _) => AccountState::Active,
+            (false, false, true) => AccountState::Invited,
+            (false, false, false) => AccountState::Waiting,
+        };
+        let signed_in = row.get::<_, Option<i64>>(5)?.map(i64::unsigned_abs);
+        Ok((row.get::<_, i64>(0)?, Account { name: row.get(1)?, grants: Vec::new(), state, signed_in }))
+    })?;
+    let with_roles = |row: Result<(i64, Account), rusqlite::Error>| {
+        let (id, mut account) = row?;
+        account.grants = grants_of(connection, id)?;
+        Ok(account)
+    };
+    rows.map(with_roles).collect()
+}
+
+/// The roles of an account.
+pub(super) fn grants_of(connection: &Connection, id: i64) -> Result<Vec<Grant>, rusqlite::Error> {
+    let sql = "SELECT role, data FROM grants WHERE account = ?1 ORDER BY role, data";
+    let mut query = connection.prepare_cached(sql)?;
+    let rows = query.query_map([id], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let mut grants = Vec::new();
+    for row in rows {
+        let (role, data) = row?;
+        // A role that this version does not know gives nothing.
+        let role = HouseRole::named(&role);
+        grants.extend(role.map(|role| Grant { role, data: Some(data).filter(|data| !data.is_empty()) }));
+    }
+    Ok(grants)
+}

@@ -1,0 +1,83 @@
+//! Texts of `service.toml` that somebody accepted, and what checks of data found.
+
+use super::{Act, Store};
+use base::Error;
+use rusqlite::{OptionalExtension, params};
+
+/// A text that somebody accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedRules {
+    /// When.
+    pub at: u64,
+    /// Who.
+    pub by: String,
+    /// The text.
+    pub text: String,
+    /// Its hash.
+    pub hash: [u8; 32],
+}
+
+/// A check of a data set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataCheck {
+    /// When it ended.
+    pub at: u64,
+    /// Who asked for it.
+    pub by: String,
+    /// What it found, as JSON.
+    pub found: String,
+}
+
+impl Store {
+    /// The text that was accepted last.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn accepted(&self) -> Result<Option<AcceptedRules>, Error> {
+        let sql = "SELECT at, by, text, hash FROM accepted ORDER BY number DESC LIMIT 1";
+        self.read(|connection| {
+            let row = |row: &rusqlite::Row<'_>| {
+                let at = row.get::<_, i64>(0)?.unsigned_abs();
+                Ok(AcceptedRules { at, by: row.get(1)?, text: row.get(2)?, hash: row.get(3)? })
+            };
+            connection.query_row(sql, [], row).optional()
+        })
+    }
+
+    /// Accepts a text.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn accept(&self, act: &Act<'_>, text: &str, hash: &[u8; 32]) -> Result<(), Error> {
+        let sql = "INSERT INTO accepted (at, by, hash, text) VALUES (?1, ?2, ?3, ?4)";
+        self.act(act, |transaction| {
+            transaction.execute(sql, params![act.at.cast_signed(), act.by, hash, text]).map(drop)
+        })
+    }
+
+    /// Keeps what a check of data found.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn keep_check(&self, act: &Act<'_>, found: &str) -> Result<(), Error> {
+        let sql = "INSERT INTO checks (data, at, by, found) VALUES (?1, ?2, ?3, ?4)";
+        self.act(act, |transaction| {
+            transaction.execute(sql, params![act.to, act.at.cast_signed(), act.by, found]).map(drop)
+        })
+    }
+
+    /// The newest checks of a data set, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn checks_of(&self, data: &str, most: u32) -> Result<Vec<DataCheck>, Error> {
+        let sql = "SELECT at, by, found FROM checks WHERE data = ?1 ORDER BY number DESC LIMIT ?2";
+        self.read(|connection| {
+            let row = |row: &rusqlite::Row<'_>| {
+                let at = row.get::<_, i64>(0)?.unsigned_abs();
+                Ok(DataCheck { at, by: row.get(1)?, found: row.get(2)? })
+            };
+            connection.prepare_cached(sql)?.query_map(params![data, most], row)?.collect()
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! What is in a store, and how one of an earlier version becomes one of this.
+
+use base::Error;
+use rusqlite::Connection;
+use std::path::Path;
+
+/// Marks a database as a store of ours (SQLite's `application_id`): "TCSV".
+const APPLICATION: i32 = 0x5443_5356;
+
+/// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
+const STEPS: [&str; 1] = [V1];
+
+/// The version that this program writes.
+const VERSION: i32 = STEPS.len() as i32;
+
+const V1: &str = "
+CREATE TABLE accounts (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    password TEXT,
+    made INTEGER NOT NULL,
+    ended INTEGER
+) STRICT;
+CREATE TABLE grants (
+    account INTEGER NOT NULL REFERENCES accounts,
+    role TEXT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (account, role, data)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE links (
+    hash BLOB PRIMARY KEY,
+    account INTEGER NOT NULL REFERENCES accounts,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash BLOB NOT NULL UNIQUE,
+    account INTEGER NOT NULL REFERENCES accounts,
+    begun INTEGER NOT NULL,
+    seen INTEGER NOT NULL,
+    proven INTEGER NOT NULL,
+    wrong INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX sessions_of ON sessions (account);
+CREATE TABLE tries (
+    name BLOB PRIMARY KEY,
+    wrong INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE tries_from (
+    address TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX tries_by_address ON tries_from (address, at);
+CREATE TABLE accepted (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    by TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    text TEXT NOT NULL
+) STRICT;
+CREATE TABLE checks (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    data TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    by TEXT NOT NULL,
+    found TEXT NOT NULL
+) STRICT;
+CREATE INDEX checks_of ON checks (data, number);
+CREATE TABLE acts (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    by TEXT NOT NULL,
+    what TEXT NOT NULL,
+    subject TEXT NOT NULL
+) STRICT;
+CREATE INDEX acts_by ON acts (by, number);
+CREATE INDEX acts_to ON acts (subject, number);
+CREATE TRIGGER acts_stay BEFORE UPDATE ON acts BEGIN SELECT RAISE(ABORT, 'acts are never changed'); END;
+CREATE TRIGGER acts_are_kept BEFORE DELETE ON acts BEGIN SELECT RAISE(ABORT, 'acts are never deleted'); END;
+CREATE TRIGGER accepted_stays BEFORE UPDATE ON accepted
+    BEGIN SELECT RAISE(ABORT, 'what was accepted is never changed'); END;
+CREATE TRIGGER accepted_is_kept BEFORE DELETE ON accepted
+    BEGIN SELECT RAISE(ABORT, 'what was accepted is never deleted'); END;
+";
+
+/// Makes a store of this version of an empty file or of a store of an earlier one.
+pub(super) fn settle(connection: &mut Connection, path: &Path) -> Result<(), Error> {
+    let failed = |e: rusqlite::Error| super::explain(path, "bring up to date", &e);
+    let begun = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate);
+    let transaction = begun.map_err(failed)?;
+    let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables = transaction.query_row(tables, [], |row| row.get::<_, i64>(0)).map_err(failed)?;
+    let version = match (pragma("application_id").map_err(failed)?, pragma("user_version").map_err(failed)?) {
+        (APPLICATION, version) if (1..=VERSION).contains(&version) => version,
+        (APPLICATION, version) if version > VERSION => {
+            return Err(Error::input(format!(
+                "the store {} has format {version}, written by a newer tacit; this one reads up to \
+                 {VERSION}: use the newer tacit",
+                path.display()
+            )));
+        }
+        (0, 0) if tables == 0 => 0,
+        _ => {
+            return Err(Error::input(format!(
+                "{} is a database, and no store of a service: give another path",
+                path.display()
+            )));
+        }
+    };
+    for step in &STEPS[version.unsigned_abs() as usize..] {
+        transaction.execute_batch(step).map_err(failed)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
+    transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+    transaction.commit().map_err(failed)
+}

@@ -1,0 +1,231 @@
+use super::sessions::SESSIONS;
+use super::*;
+use crate::roles::{Grant, HouseRole};
+use crate::secrets::SecretToken;
+use std::os::unix::fs::PermissionsExt;
+
+const NOW: u64 = 1_800_000_000;
+
+fn act<'a>(what: &'a str, to: &'a str, at: u64) -> Act<'a> {
+    Act { by: "olga", what, to, at }
+}
+
+/// A store with an account that has a password.
+fn with_account(name: &str) -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(&folder.path().join("service.db")).expect("opens");
+    let grant = Grant { role: HouseRole::Steward, data: Some("a".into()) };
+    let link = store.add_account(&act("account added", name, NOW), &[grant]).expect("added").expect("new");
+    assert!(store.set_password(&act("password", name, NOW), "hash", Some(&link)).expect("set"));
+    (folder, store)
+}
+
+fn begin(store: &Store, name: &str, at: u64) -> SecretToken {
+    store.begin_session(&act("signed in", name, at), None, false).expect("begins")
+}
+
+#[test]
+fn the_file_is_private_and_keeps_what_it_was_told() {
+    let (folder, store) = with_account("ann");
+    let path = folder.path().join("service.db");
+    let mode = std::fs::metadata(&path).expect("is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let token = begin(&store, "ann", NOW);
+    drop(store);
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).expect("set");
+    let store = Store::open(&path).expect("opens again");
+    assert_eq!(std::fs::metadata(&path).expect("is there").permissions().mode() & 0o777, 0o600);
+    let session = store.session(&token, NOW).expect("reads").expect("holds");
+    assert_eq!(session.account, "ann");
+    assert_eq!(session.grants, [Grant { role: HouseRole::Steward, data: Some("a".into()) }]);
+}
+
+#[test]
+fn a_session_ends_when_idle_and_in_the_end() {
+    let (_folder, store) = with_account("ann");
+    let token = begin(&store, "ann", NOW);
+    let holds = |at| store.session(&token, at).expect("reads").is_some();
+    assert!(holds(NOW + 29 * 60) && holds(NOW + 58 * 60), "used, it goes on");
+    assert!(!holds(NOW + 58 * 60 + 30 * 60), "unused, it does not");
+    let token = begin(&store, "ann", NOW);
+    let used = |at| store.session(&token, at).expect("reads").is_some();
+    let minutes = (0..12 * 60 - 1).step_by(20);
+    assert!(minutes.map(|minute| NOW + minute * 60).all(used) && !used(NOW + 12 * 3600));
+}
+
+#[test]
+fn a_password_counts_as_given_for_five_minutes_and_a_cookie_once() {
+    let (_folder, store) = with_account("ann");
+    let token = begin(&store, "ann", NOW);
+    let proven =
+        |token: &SecretToken, at| store.session(token, at).expect("reads").map(|session| session.proven);
+    assert_eq!((proven(&token, NOW + 299), proven(&token, NOW + 300)), (Some(true), Some(false)));
+    let again = act("again", "ann", NOW + 600);
+    let next = store.begin_session(&again, Some(&token), true).expect("begins");
+    assert_eq!((proven(&token, NOW + 600), proven(&next, NOW + 600)), (None, Some(true)));
+    let begun = store.session(&next, NOW + 600).expect("reads").expect("holds").begun;
+    assert_eq!(begun, NOW, "it ends no later than the one before");
+}
+
+#[test]
+fn an_account_has_ten_sessions_at_most() {
+    let (_folder, store) = with_account("ann");
+    let first = begin(&store, "ann", NOW);
+    for later in 1..=SESSIONS {
+        begin(&store, "ann", NOW + u64::from(later));
+    }
+    assert_eq!(store.sessions_of("ann", NOW + 20).expect("reads").len(), 10);
+    assert!(store.session(&first, NOW + 20).expect("reads").is_none(), "the oldest made room");
+}
+
+#[test]
+fn roles_passwords_links_and_the_end_close_sessions() {
+    let grant = Grant { role: HouseRole::Viewer, data: None };
+    let changes: [&dyn Fn(&Store); 5] = [
+        &|store| store.give_role(&act("given", "ann", NOW), &grant).expect("given"),
+        &|store| store.take_role(&act("taken", "ann", NOW), &grant).expect("taken"),
+        &|store| assert!(store.set_password(&act("set", "ann", NOW), "other", None).expect("set")),
+        &|store| drop(store.new_link(&act("link", "ann", NOW)).expect("made")),
+        &|store| store.end_account(&act("ended", "ann", NOW)).expect("ended"),
+    ];
+    for change in changes {
+        let (_folder, store) = with_account("ann");
+        let token = begin(&store, "ann", NOW);
+        change(&store);
+        assert!(store.session(&token, NOW).expect("reads").is_none());
+    }
+}
+
+#[test]
+fn a_link_holds_a_day_and_is_used_once() {
+    let (_folder, store) = with_account("ann");
+    let link = store.new_link(&act("link", "ann", NOW)).expect("made");
+    assert_eq!(store.password_of("ann").expect("reads"), None, "the password until now no longer holds");
+    assert!(store.link_is_for(&link, NOW + 24 * 3600).expect("reads").is_none());
+    let set = |at| store.set_password(&act("set", "ann", at), "new", Some(&link)).expect("asks");
+    assert!(!set(NOW + 24 * 3600), "too late");
+    assert!(set(NOW + 60) && !set(NOW + 61), "once");
+    let newer = store.new_link(&act("link", "ann", NOW)).expect("made");
+    store.new_link(&act("link", "ann", NOW)).expect("made");
+    assert!(store.link_is_for(&newer, NOW).expect("reads").is_none(), "only the newest holds");
+}
+
+#[test]
+fn names_are_not_given_twice() {
+    let (_folder, store) = with_account("ann");
+    assert!(store.add_account(&act("account added", "ann", NOW), &[]).expect("asks").is_none());
+    store.end_account(&act("ended", "ann", NOW)).expect("ended");
+    assert!(store.add_account(&act("account added", "ann", NOW), &[]).expect("asks").is_none());
+    assert!(store.new_link(&act("link", "ann", NOW)).is_err() && store.account("ann", NOW).is_ok());
+}
+
+#[test]
+fn wrong_passwords_wait_by_name_and_by_address() {
+    let (folder, store) = with_account("ann");
+    let wrong = |name: &str, address: &str, at| store.count_wrong(name, address, at).expect("counted");
+    let may = |name: &str, address: &str, at| store.may_try(name, address, at).expect("reads");
+    for name in ["ann", "nobody"] {
+        (0..4).for_each(|_| wrong(name, "10.0.0.1", NOW));
+        assert_eq!(may(name, "10.0.0.2", NOW), Allowed::Now);
+        wrong(name, "10.0.0.1", NOW);
+        assert_eq!(may(name, "10.0.0.2", NOW), Allowed::In(1), "known or not, {name} waits");
+        (0..3).for_each(|_| wrong(name, "10.0.0.1", NOW));
+        assert_eq!(may(name, "10.0.0.2", NOW), Allowed::In(8));
+        (0..9).for_each(|_| wrong(name, "10.0.0.3", NOW));
+        assert_eq!(may(name, "10.0.0.2", NOW), Allowed::In(900), "at most a quarter of an hour");
+    }
+    let acts = store.acts_of("ann", 100).expect("reads");
+    assert!(acts.iter().any(|act| act.what.starts_with("wrong password") && act.by == "10.0.0.1"));
+    assert!(store.acts_of("nobody", 100).expect("reads").is_empty());
+    (0..30).for_each(|at| wrong(&format!("n{at}"), "10.9.9.9", NOW));
+    assert_eq!(may("someone", "10.9.9.9", NOW), Allowed::In(600));
+    assert_eq!(may("someone", "10.9.9.9", NOW + 600), Allowed::Now);
+    drop(store);
+    let store = Store::open(&folder.path().join("service.db")).expect("opens");
+    assert_ne!(
+        store.may_try("ann", "10.0.0.2", NOW).expect("reads"),
+        Allowed::Now,
+        "a restart forgives nothing"
+    );
+    begin(&store, "ann", NOW);
+    assert_eq!(store.may_try("ann", "10.0.0.2", NOW).expect("reads"), Allowed::Now);
+}
+
+#[test]
+fn five_wrong_passwords_within_a_session_end_it() {
+    let (_folder, store) = with_account("ann");
+    let token = begin(&store, "ann", NOW);
+    for times in 1..=5 {
+        let session = store.session(&token, NOW).expect("reads").expect("holds");
+        store.wrong_within(&session).expect("counted");
+        assert_eq!(store.session(&token, NOW).expect("reads").is_none(), times == 5);
+    }
+    assert_eq!(store.may_try("ann", "10.0.0.1", NOW).expect("reads"), Allowed::Now);
+}
+
+#[test]
+fn what_was_done_stays() {
+    let (folder, store) = with_account("ann");
+    store.accept(&act("service.toml accepted", "", NOW), "text", &[7; 32]).expect("accepted");
+    assert_eq!(store.accepted().expect("reads").map(|accepted| accepted.text), Some("text".to_owned()));
+    let other = rusqlite::Connection::open(folder.path().join("service.db")).expect("opens");
+    for sql in [
+        "UPDATE acts SET by = 'x'",
+        "DELETE FROM acts",
+        "DELETE FROM accepted",
+        "UPDATE accepted SET text = ''",
+    ] {
+        let refused = other.execute(sql, []).expect_err(sql).to_string();
+        assert!(refused.contains("never"), "{refused}");
+    }
+}
+
+#[test]
+fn what_fails_changes_nothing_and_writes_no_line() {
+    let (_folder, store) = with_account("ann");
+    let before = store.acts_of("olga", 100).expect("reads").len();
+    let refused = store.begin_session(&act("signed in", "nobody", NOW), None, false);
+    assert!(refused.is_err());
+    assert_eq!(store.acts_of("olga", 100).expect("reads").len(), before);
+}
+
+/// Stores that earlier versions wrote, as text.
+const FIXTURES: [&str; 1] = [include_str!("fixtures/v1.sql")];
+
+#[test]
+fn stores_of_before_are_read_and_brought_up_to_date() {
+    for (version, fixture) in (1..).zip(FIXTURES) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("service.db");
+        rusqlite::Connection::open(&path).and_then(|made| made.execute_batch(fixture)).expect("a fixture");
+        let store = Store::open(&path).unwrap_or_else(|e| panic!("version {version}: {e}"));
+        let account = store.account("ann", NOW).expect("reads").expect("is there");
+        assert_eq!((account.state, account.grants.len()), (AccountState::Active, 1));
+        assert_eq!(store.checks_of("a", 9).expect("reads").len(), 1);
+        assert_eq!(store.accepted().expect("reads").expect("accepted").by, COMMAND_LINE);
+        drop(store);
+        Store::open(&path).expect("and again");
+    }
+}
+
+#[test]
+fn other_files_and_newer_stores_are_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(
+        path("text"),
+        "this is no database, and long enough to be taken for a header of one\n".repeat(9),
+    )
+    .expect("written");
+    let refused = Store::open(&path("text")).err().expect("refused").to_string();
+    assert!(refused.contains("no store of a service"), "{refused}");
+    let other = rusqlite::Connection::open(path("other")).expect("made");
+    other.execute_batch("CREATE TABLE t (x)").expect("made");
+    let refused = Store::open(&path("other")).err().expect("refused").to_string();
+    assert!(refused.contains("no store of a service"), "{refused}");
+    drop(Store::open(&path("newer")).expect("made"));
+    let newer = rusqlite::Connection::open(path("newer")).expect("opens");
+    newer.pragma_update(None, "user_version", 1_000).expect("set");
+    let refused = Store::open(&path("newer")).err().expect("refused").to_string();
+    assert!(refused.contains("written by a newer tacit"), "{refused}");
+}

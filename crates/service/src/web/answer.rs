@@ -1,0 +1,70 @@
+//! What goes back.
+
+use crate::secrets::SecretToken;
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use page::markup::Markup;
+
+/// The session's cookie.
+pub const COOKIE: &str = "__Host-tacit";
+
+/// What goes back to a browser.
+pub struct Answer {
+    status: StatusCode,
+    headers: Vec<(HeaderName, String)>,
+    body: String,
+    cookie: Option<String>,
+}
+
+impl Answer {
+    /// A page.
+    #[must_use]
+    pub fn page(status: StatusCode, page: Markup) -> Self {
+        let body = format!("<!DOCTYPE html>\n{}\n", page.into_string());
+        let kind = (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned());
+        Self { status, headers: vec![kind], body, cookie: None }
+    }
+
+    /// Go on to a path of ours, which is asked for by GET.
+    #[must_use]
+    pub fn go(path: &str) -> Self {
+        let headers = vec![(header::LOCATION, path.to_owned())];
+        Self { status: StatusCode::SEE_OTHER, headers, body: String::new(), cookie: None }
+    }
+
+    /// With a header.
+    #[must_use]
+    pub fn with(mut self, name: HeaderName, value: String) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// With the cookie of a session.
+    #[must_use]
+    pub fn with_session(mut self, token: &SecretToken) -> Self {
+        self.cookie = Some(format!("{COOKIE}={}; Path=/; Secure; HttpOnly; SameSite=Strict", token.text()));
+        self
+    }
+
+    /// Without the cookie that the browser has.
+    #[must_use]
+    pub fn without_session(mut self) -> Self {
+        self.cookie = Some(format!("{COOKIE}=; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0"));
+        self
+    }
+
+    /// As axum wants it.
+    #[must_use]
+    pub fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.status;
+        let headers = self.headers.into_iter().chain(self.cookie.map(|text| (header::SET_COOKIE, text)));
+        for (name, value) in headers {
+            // Ours are all visible characters; what is not stays out.
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                response.headers_mut().append(name, value);
+            }
+        }
+        response
+    }
+}

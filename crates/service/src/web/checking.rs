@@ -1,0 +1,102 @@
+//! Checks of data as child processes: what a check takes and how it may fail are not the service's.
+
+use super::House;
+use crate::findings::DataFindings;
+use crate::store::Act;
+use base::Error;
+use serde_json::json;
+use std::collections::HashSet;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long a check may take.
+const TIME: Duration = Duration::from_secs(30 * 60);
+/// Checks at a time.
+const AT_ONCE: usize = 2;
+/// How often the end is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The data sets that are being checked.
+#[derive(Clone, Default)]
+pub struct Checking(Arc<Mutex<HashSet<String>>>);
+
+impl Checking {
+    /// Whether a data set is being checked.
+    pub fn has(&self, data: &str) -> bool {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(data)
+    }
+
+    fn begin(&self, data: &str) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        all.len() < AT_ONCE && all.insert(data.to_owned())
+    }
+
+    fn end(&self, data: &str) {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(data);
+    }
+}
+
+/// What a check came to: what it found, or why it could not look.
+pub fn read(found: &str) -> Result<DataFindings, String> {
+    let value: serde_json::Value = serde_json::from_str(found).map_err(|e| e.to_string())?;
+    match value["error"]["message"].as_str() {
+        Some(message) => Err(message.to_owned()),
+        None => serde_json::from_value(value).map_err(|e| e.to_string()),
+    }
+}
+
+/// Starts a check for somebody; false where it runs already, or too many others do.
+pub fn start(house: &House, by: &str, data: &str) -> Result<bool, Error> {
+    if !house.checking.begin(data) {
+        return Ok(false);
+    }
+    let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e));
+    let spawned = program.and_then(|program| {
+        let mut command = Command::new(program);
+        command.args(["service", "data", "--child", "--json"]).arg(&house.path).arg(data);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.spawn().map_err(|e| Error::io("cannot start a check", &e))
+    });
+    let child = spawned.inspect_err(|_| house.checking.end(data))?;
+    let (by, data, checking) = (by.to_owned(), data.to_owned(), house.checking.clone());
+    let store = house.store.clone();
+    std::thread::spawn(move || {
+        let found = wait(child);
+        let act = Act { by: &by, what: "data checked", to: &data, at: super::now() };
+        // Where it cannot be kept, the page goes on showing the check before.
+        let _ = store.keep_check(&act, &found);
+        checking.end(&data);
+    });
+    Ok(true)
+}
+
+/// What a check said, or why it said nothing.
+fn wait(mut child: std::process::Child) -> String {
+    let begun = Instant::now();
+    let failed = |message: &str| json!({ "error": { "message": message } }).to_string();
+    let reader = child.stdout.take().map(|mut out| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut out, &mut text).map(|_| text)
+        })
+    });
+    loop {
+        match child.try_wait() {
+            Ok(None) if begun.elapsed() > TIME => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return failed("the check took longer than 30 minutes and was ended");
+            }
+            Ok(None) => std::thread::sleep(LOOK),
+            Ok(Some(_)) | Err(_) => break,
+        }
+    }
+    let said = reader.and_then(|reader| reader.join().ok()).and_then(Result::ok).unwrap_or_default();
+    match read(&said) {
+        Err(_) if !said.trim_start().starts_with('{') => {
+            failed("the check ended without a word: too little memory?")
+        }
+        _ => said,
+    }
+}

@@ -1,0 +1,192 @@
+//! How a request becomes an answer: who asks, whether the form is one of ours for just this, whether the
+//! password has to be given once more; then the page's own function.
+
+use super::answer::{Answer, COOKIE};
+use super::visit::{SignedIn, Stop, Visit};
+use super::{House, now, shell};
+use crate::passwords::{DeskBusy, PasswordVerdict};
+use crate::roles::Asker;
+use crate::secrets::SecretToken;
+use crate::store::Act;
+use axum::Form;
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
+use axum::http::{HeaderMap, Method, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, on};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a form may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(10);
+
+/// What a page's function is.
+pub type PageOf = fn(&Visit<'_>) -> Result<Answer, Stop>;
+
+/// Where a request comes from, as the listener saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientAddress(pub IpAddr);
+
+/// What a form does.
+#[derive(Clone, Copy)]
+pub struct Deed {
+    /// Its name, to which the form's word is bound, with the variable parts of the path.
+    pub what: &'static str,
+    /// Whether the password must have been given in the last five minutes.
+    pub proven: bool,
+    /// What does it.
+    pub run: PageOf,
+}
+
+#[derive(Clone, Copy)]
+enum Call {
+    /// For anybody.
+    Open(PageOf),
+    /// For those who are signed in.
+    Show(PageOf),
+    /// A form of somebody who is signed in.
+    Do(Deed),
+}
+
+/// What anybody may see.
+pub fn open(show: PageOf) -> MethodRouter<Arc<House>> {
+    through(axum::routing::MethodFilter::GET, Call::Open(show))
+}
+
+/// What anybody may send.
+pub fn send(run: PageOf) -> MethodRouter<Arc<House>> {
+    through(axum::routing::MethodFilter::POST, Call::Open(run))
+}
+
+/// What those who are signed in see, as far as they may.
+pub fn show(show: PageOf) -> MethodRouter<Arc<House>> {
+    through(axum::routing::MethodFilter::GET, Call::Show(show))
+}
+
+/// What those who are signed in do, as far as they may.
+pub fn deed(what: &'static str, run: PageOf) -> MethodRouter<Arc<House>> {
+    through(axum::routing::MethodFilter::POST, Call::Do(Deed { what, proven: false, run }))
+}
+
+/// The same, for what needs the password again unless it was just given.
+pub fn proven_deed(what: &'static str, run: PageOf) -> MethodRouter<Arc<House>> {
+    through(axum::routing::MethodFilter::POST, Call::Do(Deed { what, proven: true, run }))
+}
+
+fn through(filter: axum::routing::MethodFilter, call: Call) -> MethodRouter<Arc<House>> {
+    on(filter, move |State(house): State<Arc<House>>, request: Request| enter(house, call, request))
+}
+
+/// The page of a path that is none.
+pub async fn missing(State(house): State<Arc<House>>, request: Request) -> Response<Body> {
+    enter(house, Call::Open(|_| Err(Stop::Missing)), request).await
+}
+
+async fn enter(house: Arc<House>, call: Call, request: Request) -> Response<Body> {
+    let Some(address) = request.extensions().get::<ClientAddress>().copied() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let (mut head, body) = request.into_parts();
+    let parts = match Path::<HashMap<String, String>>::from_request_parts(&mut head, &()).await {
+        Ok(Path(parts)) => parts,
+        Err(_) if matches!(call, Call::Open(_)) => HashMap::new(),
+        Err(refused) => return refused.into_response(),
+    };
+    let (headers, method) = (head.headers.clone(), head.method.clone());
+    let path = head.uri.path().to_owned();
+    let form = Form::<Vec<(String, String)>>::from_request(Request::from_parts(head, body), &());
+    let form = match tokio::time::timeout(BODY_TIME, form).await {
+        Ok(Ok(Form(form))) => form,
+        Ok(Err(refused)) => return refused.into_response(),
+        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+    };
+    let answered = tokio::task::spawn_blocking(move || {
+        let from_elsewhere = headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site");
+        let (now, rules) = (now(), house.rules());
+        let ClientAddress(address) = address;
+        let mut visit =
+            Visit { house: &house, rules, now, address, signed: None, path, from_elsewhere, parts, form };
+        let answer = signed_in(&mut visit, &headers)
+            .and_then(|()| not_too_fast(&visit))
+            .and_then(|()| answer(&visit, call, &method));
+        answer.unwrap_or_else(|stop| shell::stopped(&visit, stop)).into_response()
+    });
+    answered.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+/// The token of the session's cookie. Where a browser sends two, something is wrong, and none is taken.
+pub fn cookie(headers: &HeaderMap) -> Option<SecretToken> {
+    let all = headers.get_all(header::COOKIE);
+    let pairs = all.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
+    let mut ours = pairs.filter_map(|pair| pair.trim().split_once('=')).filter(|(name, _)| *name == COOKIE);
+    let first = ours.next().and_then(|(_, value)| SecretToken::parse(value));
+    if ours.next().is_none() { first } else { None }
+}
+
+/// Finds out who asks.
+fn signed_in(visit: &mut Visit<'_>, headers: &HeaderMap) -> Result<(), Stop> {
+    let Some(token) = cookie(headers) else { return Ok(()) };
+    let Some(session) = visit.house.store.session(&token, visit.now)? else { return Ok(()) };
+    let separate = visit.settings().policy.separate_duties;
+    let actor = Asker { name: session.account.clone(), grants: session.grants.clone(), separate };
+    visit.signed = Some(SignedIn { token, session, actor });
+    Ok(())
+}
+
+/// Who is signed in has a measure of their own; all others of one address share one.
+fn not_too_fast(visit: &Visit<'_>) -> Result<(), Stop> {
+    let who = match &visit.signed {
+        Some(signed) => format!("session {}", signed.session.id),
+        None => visit.address.to_string(),
+    };
+    if visit.house.buckets.take(&who) { Ok(()) } else { Err(Stop::TooFast) }
+}
+
+fn answer(visit: &Visit<'_>, call: Call, method: &Method) -> Result<Answer, Stop> {
+    match call {
+        Call::Open(run) => run(visit),
+        Call::Show(_) | Call::Do(_) if visit.signed.is_none() => Ok(shell::to_sign_in(visit, method)),
+        Call::Show(run) => run(visit),
+        Call::Do(deed) => done(visit, deed),
+    }
+}
+
+fn done(visit: &Visit<'_>, deed: Deed) -> Result<Answer, Stop> {
+    let signed = visit.signed()?;
+    if !signed.token.is_form_word(deed.what, &subject(&visit.parts), visit.field("csrf")) {
+        return Err(Stop::Stale);
+    }
+    if deed.proven && !signed.session.proven {
+        return Err(Stop::Unproven);
+    }
+    (deed.run)(visit)
+}
+
+/// What a form's word is bound to besides its deed: the variable parts of the path, in order of their names.
+pub fn subject(parts: &HashMap<String, String>) -> String {
+    let mut all: Vec<(&str, &str)> =
+        parts.iter().map(|(name, part)| (name.as_str(), part.as_str())).collect();
+    all.sort_unstable();
+    all.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join("/")
+}
+
+/// Takes the password of the form for that of the person; the session goes on under the new cookie.
+pub fn prove(visit: &Visit<'_>) -> Result<SecretToken, Stop> {
+    let SignedIn { token, session, .. } = visit.signed()?;
+    let (store, account) = (&visit.house.store, &session.account);
+    let kept = store.password_of(account)?;
+    match visit.house.desk.compare(visit.field("password"), kept.as_deref()) {
+        Err(DeskBusy) => Err(Stop::Busy),
+        Ok(PasswordVerdict::Wrong) => {
+            store.wrong_within(session)?;
+            Err(Stop::WrongPassword)
+        }
+        Ok(PasswordVerdict::Right(anew)) => {
+            anew.map_or(Ok(()), |hash| store.rehash(account, &hash))?;
+            let act = Act { by: account, what: "gave the password again", to: account, at: visit.now };
+            Ok(store.begin_session(&act, Some(token), true)?)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Connections: TLS, then HTTP/1.1, each under limits. A slow or idle client holds its own place and no
+//! other.
+
+use super::door::ClientAddress;
+use super::guard::{from_another_site, guard};
+use super::{House, certificate, pages};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use base::Error;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+use tower_http::csrf::{CsrfLayer, ProtectionError};
+
+/// Connections at once.
+const CONNECTIONS: usize = 1_000;
+/// Connections at once from one address.
+const FROM_ADDRESS: usize = 64;
+/// How long a handshake, or the head of a request, may take.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Bytes of a request's head.
+const HEAD_BYTES: usize = 16 << 10;
+/// Bytes of a form.
+const FORM_BYTES: usize = 64 << 10;
+/// Threads that answer.
+const THREADS: usize = 16;
+
+/// Where a service can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// The address to open.
+    pub url: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// SHA-256 of a certificate of its own, as browsers show it.
+    pub certificate: Option<String>,
+}
+
+/// Listens and answers until the process ends. `ready` is told where.
+///
+/// # Errors
+/// When the address is taken, the certificate does not serve, or `ready` fails.
+pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>) -> Result<(), Error> {
+    let settings = house.rules().settings;
+    let (tls, certificate) = certificate::tls(&settings)?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).max_blocking_threads(THREADS).enable_all().build();
+    let runtime = runtime.map_err(|e| Error::io("cannot start threads", &e))?;
+    runtime.block_on(async {
+        let address = settings.web.listen;
+        let bound = TcpListener::bind(address).await;
+        let listener = bound.map_err(|e| Error::io(format!("cannot listen on {address}"), &e))?;
+        ready(&Listening { url: settings.web.url(), address, certificate })?;
+        let router = router(Arc::new(house));
+        let (acceptor, places) = (TlsAcceptor::from(tls), Arc::new(Places::default()));
+        loop {
+            // An error here is of one connection, or of a machine that is short of something: go on.
+            let Ok((stream, from)) = listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let Some(place) = Places::take(&places, from.ip()) else { continue };
+            let (acceptor, router) = (acceptor.clone(), router.clone());
+            tokio::spawn(async move {
+                serve(acceptor, router, stream, from.ip()).await;
+                drop(place);
+            });
+        }
+    })
+}
+
+fn router(house: Arc<House>) -> Router {
+    let other_site = CsrfLayer::new().with_rejection_response(|_: ProtectionError| from_another_site());
+    pages::routes()
+        .layer(DefaultBodyLimit::max(FORM_BYTES))
+        .layer(other_site)
+        .layer(axum::middleware::from_fn_with_state(house.clone(), guard))
+        .with_state(house)
+}
+
+async fn serve(acceptor: TlsAcceptor, router: Router, stream: TcpStream, from: IpAddr) {
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIME, acceptor.accept(stream)).await else { return };
+    let service = router.map_request(move |request: Request<Incoming>| {
+        let mut request = request.map(axum::body::Body::new);
+        request.extensions_mut().insert(ClientAddress(from));
+        request
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
+    // A connection that breaks concerns nobody but its client.
+    let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).await;
+}
+
+/// Who holds how many connections.
+#[derive(Default)]
+struct Places(Mutex<HashMap<IpAddr, usize>>);
+
+/// One of them, until it is dropped.
+struct PlaceTaken {
+    places: Arc<Places>,
+    of: IpAddr,
+}
+
+impl Places {
+    fn take(places: &Arc<Self>, of: IpAddr) -> Option<PlaceTaken> {
+        let mut all = places.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if all.values().sum::<usize>() >= CONNECTIONS
+            || all.get(&of).is_some_and(|&held| held >= FROM_ADDRESS)
+        {
+            return None;
+        }
+        *all.entry(of).or_default() += 1;
+        Some(PlaceTaken { places: places.clone(), of })
+    }
+}
+
+impl Drop for PlaceTaken {
+    fn drop(&mut self) {
+        let mut all = self.places.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(held) = all.get_mut(&self.of) {
+            *held -= 1;
+            if *held == 0 {
+                all.remove(&self.of);
+            }
+        }
+    }
+}

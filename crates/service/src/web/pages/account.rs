@@ -1,0 +1,104 @@
+//! A person's own account: password, sessions, what was done.
+
+use super::sign_in::{new_password, refused_here};
+use crate::passwords::{DeskBusy, PasswordVerdict};
+use crate::roles::{Action, Subject};
+use crate::store::Act;
+use crate::web::answer::Answer;
+use crate::web::shell::{is_ours, page, section, table, time, with_status};
+use crate::web::visit::{Stop, Visit};
+use axum::http::StatusCode;
+use page::form::{FormField, button, form, mistakes, whose};
+use page::markup::{Markup, element, text, words};
+
+/// Lines of what was done that are shown.
+const ACTS: u64 = 20;
+
+/// The page.
+pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    Ok(page(visit, "Your account", parts(visit, &[])?))
+}
+
+fn parts(visit: &Visit<'_>, wrong: &[String]) -> Result<Vec<Markup>, Stop> {
+    let signed = visit.signed()?;
+    let account = &signed.session.account;
+    visit.must(Action::SeeOwn, Subject::Account(account))?;
+    let grants = signed
+        .actor
+        .grants
+        .iter()
+        .map(|grant| words("li", "", format!("{}: {}", grant.words(), grant.role.meaning())));
+    let roles = match signed.actor.grants.is_empty() {
+        true => words("p", "", "You have no role yet: an operator gives one."),
+        false => element("ul", &[], grants),
+    };
+    let (kind, fill) = ("password", "current-password");
+    let old = FormField { name: "password", label: "Password until now", kind, fill, value: "", help: "" };
+    let fields = [whose(account), old.markup(), new_password(), button("Change password", "")];
+    let word = visit.word("change password", "");
+    let note = "All your other sessions end.";
+    let password = [words("p", "note", note), form("/account/password", word.as_deref(), fields)];
+    let acts = visit.house.store.acts_of(account, ACTS)?;
+    let rows = acts.iter().map(|act| vec![time(act.at), text(&act.what), text(&act.by)]);
+    let acts = table("By you or about your account, the newest first", &["When", "What", "By"], rows);
+    Ok(vec![
+        mistakes(wrong),
+        section("Roles", [roles]),
+        section("Password", password),
+        section("Where you are signed in", [sessions(visit)?]),
+        section("What was done", [acts]),
+    ])
+}
+
+fn sessions(visit: &Visit<'_>) -> Result<Markup, Stop> {
+    let own = &visit.signed()?.session;
+    let all = visit.house.store.sessions_of(&own.account, visit.now)?;
+    let rows = all.iter().map(|session| {
+        let id = session.id.to_string();
+        let end = match session.id == own.id {
+            true => text("this one"),
+            false => {
+                let word = visit.word("end session", &id);
+                let path = format!("/account/sessions/{id}/end");
+                form(&path, word.as_deref(), [button("End", &format!("session {id}"))])
+            }
+        };
+        vec![text(&id), time(session.begun), time(session.seen), end]
+    });
+    Ok(table("Your sessions", &["Number", "Began", "Last used", "End"], rows))
+}
+
+/// Takes the old password and a new one. All sessions end, and this one goes on under a new cookie.
+pub fn password(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let session = &visit.signed()?.session;
+    let (store, account) = (&visit.house.store, &session.account);
+    let kept = store.password_of(account)?;
+    let verdict = visit.house.desk.compare(visit.field("password"), kept.as_deref());
+    if verdict.map_err(|DeskBusy| Stop::Busy)? == PasswordVerdict::Wrong {
+        store.wrong_within(session)?;
+        return Err(Stop::WrongPassword);
+    }
+    if let Some(why) = refused_here(visit, account) {
+        let parts = parts(visit, &[why])?;
+        return Ok(with_status(visit, StatusCode::UNPROCESSABLE_ENTITY, "Your account", parts));
+    }
+    let hash = visit.house.desk.hash(visit.field("new")).map_err(|DeskBusy| Stop::Busy)??;
+    store.set_password(&visit.act("changed the password", account)?, &hash, None)?;
+    let act = Act { by: account, what: "signed in", to: account, at: visit.now };
+    Ok(Answer::go("/account").with_session(&store.begin_session(&act, None, false)?))
+}
+
+/// Takes the password once more, and goes back to where it was asked for.
+pub fn prove(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let token = crate::web::door::prove(visit)?;
+    let to = Some(visit.field("to")).filter(|to| is_ours(to)).unwrap_or("/");
+    Ok(Answer::go(to).with_session(&token))
+}
+
+/// Ends another session of the same person.
+pub fn end_session(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let account = &visit.signed()?.session.account;
+    let id = visit.part("id").parse().map_err(|_| Stop::Missing)?;
+    visit.house.store.end_session(&visit.act("ended a session", account)?, id)?;
+    Ok(Answer::go("/account"))
+}

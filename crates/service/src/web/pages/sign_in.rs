@@ -1,0 +1,138 @@
+//! Signing in and out, and links to set a password with.
+
+use crate::names::is_account_name;
+use crate::passwords::{DeskBusy, PasswordVerdict, refused};
+use crate::secrets::SecretToken;
+use crate::store::{Act, Allowed};
+use crate::web::answer::Answer;
+use crate::web::shell::{is_ours, page, with_status};
+use crate::web::visit::{Stop, Visit};
+use axum::http::{StatusCode, header};
+use page::form::{FormField, button, form, hidden, mistakes, whose};
+use page::markup::{Markup, words};
+
+/// The form, or the first page for who is signed in already.
+pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    match visit.signed {
+        Some(_) => Ok(Answer::go("/")),
+        None => Ok(page(visit, "Sign in", fields(visit, "", &[]))),
+    }
+}
+
+fn fields(visit: &Visit<'_>, name: &str, wrong: &[String]) -> Vec<Markup> {
+    let (kind, fill) = ("text", "username");
+    let name = FormField { name: "name", label: "Name", kind, fill, value: name, help: "" };
+    let (kind, fill) = ("password", "current-password");
+    let password = FormField { name: "password", label: "Password", kind, fill, value: "", help: "" };
+    let to = Some(visit.field("to")).filter(|to| is_ours(to)).map(|to| hidden("to", to));
+    let parts = [name.markup(), password.markup()].into_iter().chain(to).chain([button("Sign in", "")]);
+    let help = "No account, or the password lost? An operator of this organisation makes a link for you.";
+    vec![mistakes(wrong), form("/sign-in", None, parts), words("p", "note", help)]
+}
+
+/// Takes name and password. A wrong password, an unknown name and a name that waits look alike but for the
+/// wait, which the name has whether or not it exists.
+pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let (store, address) = (&visit.house.store, visit.address.to_string());
+    let name = visit.field("name").trim().to_lowercase();
+    let known = Some(name.as_str()).filter(|name| is_account_name(name));
+    if let Allowed::In(seconds) = store.may_try(known.unwrap_or(""), &address, visit.now)? {
+        return Ok(later(visit, &name, seconds));
+    }
+    let kept = known.map_or(Ok(None), |name| store.password_of(name))?;
+    match visit.house.desk.compare(visit.field("password"), kept.as_deref()) {
+        Err(DeskBusy) => Ok(later(visit, &name, 1)),
+        Ok(PasswordVerdict::Wrong) => {
+            store.count_wrong(known.unwrap_or(""), &address, visit.now)?;
+            let wrong = ["Name and password do not belong together.".to_owned()];
+            Ok(with_status(visit, StatusCode::UNAUTHORIZED, "Sign in", fields(visit, &name, &wrong)))
+        }
+        Ok(PasswordVerdict::Right(anew)) => {
+            anew.map_or(Ok(()), |hash| store.rehash(&name, &hash))?;
+            let act = Act { by: &name, what: "signed in", to: &name, at: visit.now };
+            let before = visit.signed.as_ref().map(|signed| &signed.token);
+            let token = store.begin_session(&act, before, false)?;
+            let to = Some(visit.field("to")).filter(|to| is_ours(to)).unwrap_or("/");
+            Ok(Answer::go(to).with_session(&token))
+        }
+    }
+}
+
+fn later(visit: &Visit<'_>, name: &str, seconds: u64) -> Answer {
+    let wait = page::numbers::counted(seconds, "second");
+    let wrong =
+        [format!("Wait {wait} before the next try: there were too many at once, or too many wrong ones.")];
+    let answer = with_status(visit, StatusCode::TOO_MANY_REQUESTS, "Sign in", fields(visit, name, &wrong));
+    answer.with(header::RETRY_AFTER, seconds.to_string())
+}
+
+/// Ends the session.
+pub fn out(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let session = &visit.signed()?.session;
+    visit.house.store.end_session(&visit.act("signed out", &session.account)?, session.id)?;
+    Ok(Answer::go("/sign-in").without_session())
+}
+
+/// The account of the link in the path.
+fn of_link(visit: &Visit<'_>) -> Result<(SecretToken, String), Stop> {
+    let token = SecretToken::parse(visit.part("link")).ok_or(Stop::Missing)?;
+    let account = visit.house.store.link_is_for(&token, visit.now)?.ok_or(Stop::Missing)?;
+    Ok((token, account))
+}
+
+/// The form to set a password with. Looking at it uses nothing up: mail programs look at links.
+pub fn link(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    match of_link(visit) {
+        Ok((_, account)) => Ok(page(visit, "Choose a password", chosen(visit, &account, &[]))),
+        Err(Stop::Missing) => Ok(used_up(visit)),
+        Err(stop) => Err(stop),
+    }
+}
+
+fn used_up(visit: &Visit<'_>) -> Answer {
+    let said = "This link was used, is older than 24 hours, or another one was made since. An operator \
+                makes a new one.";
+    with_status(visit, StatusCode::NOT_FOUND, "This link does not hold", [words("p", "", said)])
+}
+
+fn chosen(visit: &Visit<'_>, account: &str, wrong: &[String]) -> Vec<Markup> {
+    let said = format!("For the account {account} at {}.", visit.settings().name);
+    vec![
+        mistakes(wrong),
+        words("p", "", said),
+        form(&visit.path, None, [whose(account), new_password(), button("Set password", "")]),
+    ]
+}
+
+/// The field for a new password.
+pub fn new_password() -> Markup {
+    let help = "At least 12 characters: four or five words that do not belong together are easy to keep.";
+    let (kind, fill) = ("password", "new-password");
+    FormField { name: "new", label: "New password", kind, fill, value: "", help }.markup()
+}
+
+/// Why a new password is not taken.
+pub fn refused_here(visit: &Visit<'_>, account: &str) -> Option<String> {
+    refused(visit.field("new"), &[account, &visit.settings().name, "tacit"])
+}
+
+/// Sets the password, which uses the link up, and signs in.
+pub fn enter(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let (token, account) = match of_link(visit) {
+        Err(Stop::Missing) => return Ok(used_up(visit)),
+        found => found?,
+    };
+    if let Some(why) = refused_here(visit, &account) {
+        let parts = chosen(visit, &account, &[why]);
+        return Ok(with_status(visit, StatusCode::UNPROCESSABLE_ENTITY, "Choose a password", parts));
+    }
+    let store = &visit.house.store;
+    let hash = visit.house.desk.hash(visit.field("new")).map_err(|DeskBusy| Stop::Busy)??;
+    let act = Act { by: &account, what: "set a password by a link", to: &account, at: visit.now };
+    if !store.set_password(&act, &hash, Some(&token))? {
+        return Ok(used_up(visit));
+    }
+    let act = Act { what: "signed in", ..act };
+    let before = visit.signed.as_ref().map(|signed| &signed.token);
+    Ok(Answer::go("/").with_session(&store.begin_session(&act, before, false)?))
+}
