@@ -24,12 +24,13 @@ endif
 export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python test-ray test-store test-browser test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
 	@echo 'make test-python   the Python package as an installed wheel; epsilons and noise against OpenDP and dp-accounting, questions against numpy; in virtual environments that it makes (needs python3)'
+	@echo 'make test-ray    workers as actors of two Ray clusters on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-browser   the pages of tacit service in Debian'"'"'s chromium, by clicks, with axe-core on each; pictures in target/browser (needs chromium-driver and npm)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
@@ -136,6 +137,12 @@ test-python: wheel build
 	python3 -m venv --clear $(TARGET)/package
 	$(TARGET)/package/$(PIP) "$$(echo dist/tacit-*.whl)[pandas,polars,arrow,plot,sql]" -r python/tests/requirements.txt
 	TACIT_COMMAND=$(abspath $(TACIT)) $(TARGET)/package/bin/python -m pytest python/tests
+
+# Two clusters of Ray on this machine, one for each party: minutes, and some GB of memory.
+test-ray: wheel build
+	python3 -m venv --clear $(TARGET)/ray
+	$(TARGET)/ray/$(PIP) "$$(echo dist/tacit-*.whl)" -r python/tests_ray/requirements.txt
+	TACIT_COMMAND=$(abspath $(TACIT)) $(TARGET)/ray/bin/python -m pytest -c python/pyproject.toml python/tests_ray
 
 # The tests of `store` and `data` against S3 as moto plays it, over loopback; `make test` runs those of `store` in a local folder.
 test-store: setup

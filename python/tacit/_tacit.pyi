@@ -14,18 +14,21 @@ _Listener = Callable[
 __all__ = [
     "Batches",
     "Draft",
+    "Launcher",
     "Ledger",
     "Party",
     "Report",
     "Rows",
     "Stop",
     "Study",
+    "Worker",
     "__version__",
     "canonical",
     "generate",
     "key_of",
     "keygen",
     "prices_2026",
+    "run_worker",
     "simulate",
 ]
 
@@ -46,6 +49,7 @@ def generate(
 def key_of(path: _Path) -> str: ...
 def keygen(path: _Path, succeeds: _Path | None = None) -> str: ...
 def prices_2026() -> str: ...
+def run_worker() -> None: ...
 def simulate(
     study: Study,
     data: Mapping[str, _Path | Rows],
@@ -76,6 +80,13 @@ class Draft:
     def verified(self, rows: int) -> list[tuple[str, str]]: ...
 
 @final
+class Launcher:
+    def __new__(cls, host: str, port: int, cores: int) -> Launcher: ...
+    def next(self, seconds: float) -> tuple[int, str | None, int, int] | None: ...
+    def has_key(self, number: int, fingerprint: str) -> None: ...
+    def is_gone(self, number: int, why: str) -> None: ...
+
+@final
 class Ledger:
     def __new__(cls, path: _Path) -> Ledger: ...
     def show(self) -> str: ...
@@ -103,11 +114,12 @@ class Party:
         said: tuple[bool, bool, bool],
         listener: _Listener | None = None,
         stop: Stop | None = None,
+        workers: Launcher | list[str] | None = None,
     ) -> list[tuple[str, Report | None, TacitError | None, Report | None]]: ...
     def match(
         self,
         data: _Path | Rows | None,
-        out: _Path,
+        out_by: tuple[_Path, Launcher | list[str] | None],
         said: tuple[bool, bool, bool],
         listener: _Listener | None = None,
         stop: Stop | None = None,
@@ -164,3 +176,11 @@ class Study:
         between: str,
         both: int | None = None,
     ) -> str: ...
+
+@final
+class Worker:
+    def __new__(cls) -> Worker: ...
+    @property
+    def key(self) -> str: ...
+    def work(self, summons: str, host: str) -> None: ...
+    def stop(self) -> None: ...

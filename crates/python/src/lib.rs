@@ -11,6 +11,7 @@ mod reports;
 mod studies;
 mod tools;
 mod watched;
+mod workers;
 
 use pyo3::prelude::*;
 
@@ -31,6 +32,8 @@ mod _tacit {
     use super::tools::{LedgerHandle, generate, key_of, keygen, simulate};
     #[pymodule_export]
     use super::watched::StopHandle;
+    #[pymodule_export]
+    use super::workers::{LauncherHandle, WorkerHandle, run_worker};
     use super::*;
 
     #[pymodule_init]

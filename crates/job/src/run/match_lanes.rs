@@ -36,15 +36,19 @@ impl OwnerRun<'_> {
         let WorkerLanes { words, port } = self.match_lanes.take().ok_or_else(missing)?;
         let (state, _) = self.checked.rows.spool().ok_or_else(missing)?;
         let run = blake3::derive_key("tacit 2026-12 lanes of a match v1", self.session.id());
-        let threads = (unit.options.threads / self.workers as usize).max(1);
-        let columns = MatchPlace::new(state, &self.party.store, unit.options.scratch.clone(), threads);
         let name = self.under_way.unwrap_or(agreement.name);
         let of = MatchName { name, tags: agreement.tags.clone(), goes_on: self.under_way.is_some() };
         let place = self.worker_place(self.workers.into());
+        let (threads, scratch) = match place.cores() {
+            // Folders of this machine may not be there.
+            Some(cores) => (cores, None),
+            None => ((unit.options.threads / self.workers as usize).max(1), unit.options.scratch.clone()),
+        };
+        let columns = MatchPlace::new(state, &self.party.store, scratch, threads);
         let job = UnitsJob {
             lanes: self.workers as u16,
             log: self.kept.as_deref_mut().map(RefCell::new),
-            ..units_job((self.party, self.checked, self.watch), run, (stage.name(), &place))
+            ..units_job((self.party, self.checked, self.watch), run, (stage.name(), &place, &port))
         };
         let session = &mut self.session;
         let done = workers::with_workers(&job, words, &port, |crew| {

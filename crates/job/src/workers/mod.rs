@@ -11,11 +11,13 @@
 //! program and the rows of the units that it computes, and no key of its party.
 //!
 //! The paper (Movahedi et al. 2021, section 2.4) has coordinators, workers and an aggregator. Here the
-//! coordinator aggregates, and workers are threads or processes of its machine.
+//! coordinator aggregates, and workers are threads or processes of its machine, or processes that a launcher
+//! starts.
 //!
 //! Cost: the engine's price of every unit; besides, under no price, 8 bytes each way, the hellos of a lane,
 //! and the words of `units`.
 
+mod called;
 mod coordinate;
 mod frames;
 mod lane;
@@ -24,6 +26,7 @@ mod match_units;
 mod order;
 mod process;
 mod remote;
+mod tunnel;
 mod words;
 
 use crate::engines::StudyEngine;
@@ -45,7 +48,9 @@ use std::time::Duration;
 use units::UnitsSetting;
 use zeroize::Zeroizing;
 
+pub use called::{CallAnswer, CalledWorker, WorkerCall, WorkerLauncher};
 pub(crate) use coordinate::{UnitsCrew, with_workers};
+pub(crate) use lane::LaneHost;
 pub use launch::{WorkerCommand, WorkerPlace};
 pub(crate) use match_units::{MatchName, MatchPlace, MatchStages, stage_of_match};
 pub(crate) use order::{FinishedWork, UnitWork};
@@ -71,7 +76,7 @@ pub(crate) struct UnitsJob<'a> {
     pub step: &'static str,
     pub place: &'a WorkerPlace,
     /// Where workers await the peer's, where each does so itself.
-    pub host: Option<&'a str>,
+    pub host: Option<LaneHost>,
     pub allow: &'a [IpNetwork],
     /// How long a peer may be silent.
     pub deadline: Duration,
@@ -181,7 +186,7 @@ impl UnitsJob<'_> {
 
     fn crew(&self, tell: impl Fn(CrewEvent) + Clone + Send + Sync + 'static) -> Crew {
         let (run, me, roster, deadline) = (self.run, self.me, self.roster.clone(), self.deadline);
-        let (host, allow) = (self.host.map(str::to_owned), self.allow.to_vec());
+        let (host, allow) = (self.host.clone(), self.allow.to_vec());
         let engines = self.engine.map(|(engines, _)| engines.clone());
         let job = move |lane| LaneJob {
             run,
@@ -229,7 +234,7 @@ impl UnitsDone {
             computed_before: self.computed_before,
             match_units: of_match.map_or(0, |done| done.units),
             match_done_before: of_match.map_or(0, |done| done.computed_before),
-            processes: *place != WorkerPlace::Threads,
+            processes: !matches!(place, WorkerPlace::Threads),
             peak_memory_bytes: self.peaks.clone(),
             failed,
             failed_before,
