@@ -6,10 +6,12 @@ mod check;
 mod circuit;
 mod complete;
 mod demo;
+mod gate;
 mod generate;
 mod init;
 mod keygen;
 mod ledger;
+mod manual;
 mod matching;
 #[cfg(test)]
 mod pages;
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         TacitCommand::Simulate(args) => simulate::run(&args),
         TacitCommand::Run(args) => return run::run(*args),
         TacitCommand::Serve(args) => serve::run(*args),
+        TacitCommand::Gate(args) => gate::run(*args),
         TacitCommand::Match(args) => matching::run(*args),
         TacitCommand::Demo(args) => demo::run(&args),
         TacitCommand::Generate(args) => generate::run(&args),
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         TacitCommand::Circuit(args) => circuit::run(&args),
         TacitCommand::Bench(args) => args.run(),
         TacitCommand::Completions(args) => complete::run(&args),
+        TacitCommand::Manual(args) => manual::run(&args),
         TacitCommand::Worker(args) => worker::run(&args),
     };
     match done {

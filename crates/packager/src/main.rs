@@ -87,6 +87,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         tree.file(path, 0o644, completions(&args.built.join("tacit"), shell)?);
     }
+    for (name, page) in manual(&args.built)? {
+        tree.file(&format!("usr/share/man/man1/{name}"), 0o644, page);
+    }
     let (version, cpu) = (&build.version, build.cpu());
     let whole = format!("tacit-{version}-{cpu}-linux");
     let files = [
@@ -103,7 +106,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(&args.out, &files)
 }
 
-/// What is installed below /usr, but completions: programs, documentation, the unit of systemd.
+/// What is installed below /usr, but what the program says of itself: programs, documentation, the unit of
+/// systemd.
 fn usr(root: &Path, programs: &[(&str, Vec<u8>)], copyright: &[u8]) -> Result<StagedTree, Box<dyn Error>> {
     let mut tree = StagedTree::default();
     for (name, bytes) in programs {
@@ -143,6 +147,26 @@ fn completions(tacit: &Path, shell: &str) -> Result<Vec<u8>, Box<dyn Error>> {
         return Err(format!("tacit completions {shell}: {}", String::from_utf8_lossy(&done.stderr)).into());
     }
     Ok(done.stdout)
+}
+
+/// The pages of man, by name, as the program writes them beside itself.
+fn manual(built: &Path) -> Result<Vec<(String, Vec<u8>)>, Box<dyn Error>> {
+    let folder = built.join("man1");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let done = Command::new(built.join("tacit")).args(["manual", "--out"]).arg(&folder).output()?;
+    if !done.status.success() {
+        return Err(format!("tacit manual: {}", String::from_utf8_lossy(&done.stderr)).into());
+    }
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(&folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        pages.push((name, read(&path)?));
+    }
+    pages.sort();
+    Ok(pages)
 }
 
 /// A program runs on any Linux of its CPU, and its bytes do not depend on the folder where it was built.

@@ -1,6 +1,6 @@
 //! The match of a run that is kept, over lanes of workers.
 
-use super::owner::{OwnerRun, WorkerLanes, units_job};
+use super::owner::{OwnerRun, WorkerLanes, host_of, units_job};
 use crate::kept;
 use crate::stages::Stage as _;
 use crate::stages::matching::{MatchStage, MatchUnit};
@@ -37,6 +37,7 @@ impl OwnerRun<'_> {
         let place = self.worker_place(self.workers.into());
         let job = UnitsJob {
             lanes: self.workers as u16,
+            host: host_of(self.party, &port),
             ..units_job((self.party, self.checked, self.watch), run, (stage.name(), &place))
         };
         let session = &mut self.session;

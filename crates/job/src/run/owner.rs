@@ -275,6 +275,7 @@ impl<'a> OwnerRun<'a> {
             lanes: units.min(self.workers.into()) as u16,
             engine: Some((stage.engines(), built)),
             log: self.kept.as_deref_mut().filter(|log| log.shared).map(RefCell::new),
+            host: host_of(self.party, &lanes.port),
             ..units_job((self.party, self.checked, self.watch), *self.session.id(), (stage.name(), &place))
         };
         let units_of = Box::new(ComputeUnits { stage_of, ranges, rows: &rows });
@@ -370,6 +371,14 @@ impl<'a> OwnerRun<'a> {
     }
 }
 
+/// The host at which workers await the peer's, where each does so itself.
+pub(super) fn host_of(party: &PartySetup, port: &LanePort) -> Option<String> {
+    match port {
+        LanePort::Listens(port) => port.gated_host().or_else(|| party.workers.host.clone()),
+        LanePort::Dials(_) => party.workers.host.clone(),
+    }
+}
+
 /// Workers of a party in a meeting, who are to be told what to compute and where that is kept.
 pub(super) fn units_job<'u>(
     (party, checked, watch): (&'u PartySetup, &'u Checked, &'u Watch),
@@ -384,7 +393,7 @@ pub(super) fn units_job<'u>(
         engine: None,
         step,
         place,
-        host: party.workers.host.as_deref(),
+        host: None,
         allow: &party.allow,
         deadline: Duration::from_millis(party.deadline_ms),
         progress: watch.progress.clone(),

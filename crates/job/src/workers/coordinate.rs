@@ -382,10 +382,19 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         here.heard = Some(now);
         match event.event {
             WorkerEvent::Door { generation, fingerprint, address } => {
-                if let (LanePort::Listens(port), None) = (port, &address) {
-                    port.expect(&self.job.run, lane, generation);
-                }
-                let address = address.unwrap_or_default();
+                let address = match (port, address) {
+                    (LanePort::Listens(port), None) => {
+                        port.expect(&self.job.run, lane, generation);
+                        String::new()
+                    }
+                    // The peer goes where it met this party, and is handed on.
+                    (LanePort::Listens(port), Some(own))
+                        if port.route(&self.job.run, lane, generation, &own)? =>
+                    {
+                        String::new()
+                    }
+                    (_, address) => address.unwrap_or_default(),
+                };
                 let fingerprint = fingerprint.bytes();
                 self.words.say(&Word::Door { lane, generation, fingerprint, address })?;
                 self.lane_step(lane, LaneEvent::DoorTold { generation }, port)

@@ -65,7 +65,7 @@ pub(crate) struct UnitsJob<'a> {
     pub step: &'static str,
     pub place: &'a WorkerPlace,
     /// Where workers await the peer's, where each does so itself.
-    pub host: Option<&'a str>,
+    pub host: Option<String>,
     pub allow: &'a [IpNetwork],
     /// How long a peer may be silent.
     pub deadline: Duration,
@@ -166,7 +166,7 @@ impl UnitsJob<'_> {
 
     fn crew(&self, tell: impl Fn(CrewEvent) + Clone + Send + Sync + 'static) -> Crew {
         let (run, me, roster, deadline) = (self.run, self.me, self.roster.clone(), self.deadline);
-        let (host, allow) = (self.host.map(str::to_owned), self.allow.to_vec());
+        let (host, allow) = (self.host.clone(), self.allow.to_vec());
         let engines = self.engine.map(|(engines, _)| engines.clone());
         let job = move |lane| LaneJob {
             run,
