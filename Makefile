@@ -24,13 +24,14 @@ endif
 export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python test-store fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python test-ray test-store fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
 	@echo 'make test-python   the Python package as an installed wheel; epsilons and noise against OpenDP and dp-accounting, questions against numpy; in virtual environments that it makes (needs python3)'
 	@echo 'make bench-python  what the Python package costs, its import, and over the command at a million rows (needs python3)'
+	@echo 'make test-ray    workers as actors of two Ray clusters on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
 	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, coverage of derived statistics, memory at 4 and 16 million rows, and make fuzz'
@@ -141,6 +142,12 @@ bench-python: wheel build
 	python3 -m venv --clear $(TARGET)/package
 	$(TARGET)/package/$(PIP) "$$(echo dist/tacit-*.whl)"
 	$(TARGET)/package/bin/python python/bench.py --command $(TACIT) --wheel "$$(echo dist/tacit-*.whl)"
+
+# Two clusters of Ray on this machine, one for each party: minutes, and some GB of memory.
+test-ray: wheel build
+	python3 -m venv --clear $(TARGET)/ray
+	$(TARGET)/ray/$(PIP) "$$(echo dist/tacit-*.whl)" -r python/tests_ray/requirements.txt
+	TACIT_COMMAND=$(abspath $(TACIT)) $(TARGET)/ray/bin/python -m pytest -c python/pyproject.toml python/tests_ray
 
 # The tests of `store` and `data` against S3 as moto plays it, over loopback; `make test` runs those of `store` in a local folder.
 test-store: setup

@@ -18,6 +18,7 @@ from ._keys import Key, keygen
 from ._ledger import Ledger, Spending
 from ._party import MatchResult, Party, Run
 from ._progress import Event
+from ._ray import Ray
 from ._report import Fields, Report, Reports, Table
 from ._simulate import simulate
 from ._study import Check, Identifier, LiftStudy, Plan, Prices, Study
@@ -40,6 +41,7 @@ __all__ = [
     "Place",
     "Plan",
     "Prices",
+    "Ray",
     "RefusedError",
     "Report",
     "Reports",

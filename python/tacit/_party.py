@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _tacit
 from ._data import Data, given
+from ._errors import InputError
 from ._progress import Event, Shown
+from ._ray import Ray
 from ._report import Fields, Report, Reports, _to_arrow, _to_pandas, _to_polars
 from ._study import Check, Rho, Rows, Study, _pair
 
@@ -38,6 +42,20 @@ class _Said:
 
     def three(self) -> tuple[bool, bool, bool]:
         return self.new_lineage, self.spend_anyway, self.new_ledger
+
+
+@contextmanager
+def _workers(launcher: Ray | None, party: str | None) -> Iterator[_tacit.Launcher | list[str] | None]:
+    """Where a run has its workers: with a launcher, or as processes of this machine by this very Python."""
+    if launcher is not None:
+        with launcher._open(party or "party") as handle:
+            yield handle
+    elif sys.executable and _tacit.__file__:
+        # Nothing of this process's environment changes what a worker is.
+        worker = Path(__file__).with_name("_worker.py")
+        yield [sys.executable, "-I", "-S", str(worker), _tacit.__file__]
+    else:
+        yield None
 
 
 class MatchResult(Fields):
@@ -73,6 +91,11 @@ class MatchResult(Fields):
 class Party:
     """One party of a study, on this machine. It stays as it is, and holds no secret."""
 
+    _settings: dict[str, Any]
+    _peers: dict[str, str]
+    _file: _Path | None
+    _study: Study | None
+
     def __init__(
         self,
         study: Study | _Path,
@@ -91,6 +114,7 @@ class Party:
         deadline: str | None = None,
         work: _Path | None = None,
         state: str | None = None,
+        state_key: _Path | None = None,
         spool: bool | None = None,
         workers: int | None = None,
         keep_spine: _Path | None = None,
@@ -112,36 +136,36 @@ class Party:
         flags of ``tacit run`` by name: ``{"period": "90d", "period-budget": "0.5"}``. Raises InputError.
         """
         own = study if isinstance(study, Study) else Study.load(study)
-        words = _words(
-            {
-                "as": as_,
-                "identity": identity,
-                "listen": listen,
-                "peer": peer,
-                "allow": allow,
-                "ledger": ledger,
-                "lineage": lineage,
-                "report": report,
-                "data": data,
-                "memory": memory,
-                "deadline": deadline,
-                "work": work,
-                "state": state,
-                "spool": spool,
-                "workers": workers,
-                "keep-spine": keep_spine,
-                "spine": spine,
-                "salt": salt,
-                "allow-kind": allow_kinds,
-                "allow-study": allow_studies,
-                "max-rho": max_rho,
-                "budget": budget,
-                "total": total,
-                "allow-exact": allow_exact,
-                **(settings or {}),
-            }
-        ) + _words({"peer": [f"{name}={at}" for name, at in (peers or {}).items()]})
-        self._native = _tacit.Party(words, None, own._study())
+        self._settings = {
+            "as": as_,
+            "identity": identity,
+            "listen": listen,
+            "peer": peer,
+            "allow": allow,
+            "ledger": ledger,
+            "lineage": lineage,
+            "report": report,
+            "data": data,
+            "memory": memory,
+            "deadline": deadline,
+            "work": work,
+            "state": state,
+            "state-key": state_key,
+            "spool": spool,
+            "workers": workers,
+            "keep-spine": keep_spine,
+            "spine": spine,
+            "salt": salt,
+            "allow-kind": allow_kinds,
+            "allow-study": allow_studies,
+            "max-rho": max_rho,
+            "budget": budget,
+            "total": total,
+            "allow-exact": allow_exact,
+            **(settings or {}),
+        }
+        self._peers, self._file, self._study = dict(peers or {}), None, own
+        self._native = self._made({})
 
     @staticmethod
     def load(path: _Path, **settings: str | int | bool | _Path) -> Party:
@@ -150,8 +174,29 @@ class Party:
         Raises InputError with file, line and column.
         """
         party = Party.__new__(Party)
-        words = _words({name.rstrip("_").replace("_", "-"): value for name, value in settings.items()})
-        party._native = _tacit.Party(words, path, None)
+        party._settings = {name.rstrip("_").replace("_", "-"): value for name, value in settings.items()}
+        party._peers, party._file, party._study = {}, path, None
+        party._native = party._made({})
+        return party
+
+    def _made(self, over: Mapping[str, Any]) -> _tacit.Party:
+        """With settings that win over those that were said."""
+        said = {name: value for name, value in over.items() if value is not None}
+        words = _words({**self._settings, **said})
+        words += _words({"peer": [f"{name}={at}" for name, at in self._peers.items()]})
+        return _tacit.Party(words, self._file, self._study._study() if self._study is not None else None)
+
+    def _with(self, launcher: Ray | None, over: Mapping[str, Any]) -> Party:
+        """This party in one run."""
+        if launcher is None and all(value is None for value in over.values()):
+            return self
+        if launcher is not None:
+            if over.get("workers") is not None:
+                raise InputError("a launcher says itself how many workers it has", kind="input", code=2)
+            over = {**over, "workers": launcher.workers}
+        party = Party.__new__(Party)
+        party.__dict__.update(self.__dict__)
+        party._native = self._made(over)
         return party
 
     @property
@@ -193,6 +238,11 @@ class Party:
         self,
         data: Data | None = None,
         *,
+        workers: int | None = None,
+        memory: str | None = None,
+        state: str | None = None,
+        state_key: _Path | None = None,
+        launcher: Ray | None = None,
         progress: Progress = True,
         new_lineage: bool = False,
         spend_anyway: bool = False,
@@ -200,13 +250,18 @@ class Party:
     ) -> Report:
         """Runs this party's half of a study while the other one does the same, and returns the report.
 
+        ``workers``, ``memory``, ``state`` and ``state_key`` win over the party's own for this run. Workers
+        are processes of this machine, or with a ``launcher`` (``tacit.Ray``) of a cluster.
+
         Without ``data`` those of the party file are read. The answer is in the ledger before this returns;
         the same study on the same data returns it again, at no further charge. Where this party's report is
         complete and the run fails all the same, it is the ``answer`` of the error. Raises TacitError;
         KeyboardInterrupt ends the run, and the peer hears of it.
         """
         said = _Said(new_lineage, spend_anyway, new_ledger)
-        reports = self._run(data, progress, said, _tacit.Stop())
+        over = {"workers": workers, "memory": memory, "state": state, "state-key": state_key}
+        party = self._with(launcher, over)
+        reports = party._run(data, progress, said, _tacit.Stop(), launcher)
         if len(reports) != 1:
             raise RuntimeError("several advertisers apart: use run_all")
         return reports[0]
@@ -215,6 +270,7 @@ class Party:
         self,
         data: Data | None = None,
         *,
+        launcher: Ray | None = None,
         progress: Progress = True,
         new_lineage: bool = False,
         spend_anyway: bool = False,
@@ -225,13 +281,14 @@ class Party:
         Where one of the runs fails, those that are complete are the ``answer`` of its error.
         """
         said = _Said(new_lineage, spend_anyway, new_ledger)
-        return self._run(data, progress, said, _tacit.Stop())
+        return self._with(launcher, {})._run(data, progress, said, _tacit.Stop(), launcher)
 
     def match(
         self,
         data: Data | None = None,
         *,
         out: _Path | None = None,
+        launcher: Ray | None = None,
         progress: Progress = True,
         new_lineage: bool = False,
     ) -> MatchResult:
@@ -240,20 +297,28 @@ class Party:
         ``out`` is a Parquet file for the part, which must not be there yet; without it the part is in memory
         alone. Raises TacitError.
         """
-        return self._match(data, out, progress, _Said(new_lineage), _tacit.Stop())
+        return self._with(launcher, {})._match(data, out, progress, _Said(new_lineage), launcher)
 
-    def start(self, data: Data | None = None, **said: bool) -> Run:
+    def start(self, data: Data | None = None, *, launcher: Ray | None = None, **said: bool) -> Run:
         """``run`` for asyncio: an iterator of events, the last of which has the report.
 
         ``await`` it for the report alone. Cancelling the task, ``aclose``, or dropping it ends the run as
         Ctrl-C does. ``said`` is what ``run`` takes: new_lineage, spend_anyway, new_ledger.
         """
-        return Run(self, data, _Said(**said))
+        return Run(self._with(launcher, {}), data, _Said(**said), launcher)
 
-    def _run(self, data: Data | None, progress: Progress, said: _Said, stop: _tacit.Stop) -> Reports:
+    def _run(
+        self,
+        data: Data | None,
+        progress: Progress,
+        said: _Said,
+        stop: _tacit.Stop,
+        launcher: Ray | None,
+    ) -> Reports:
         shown = Shown(progress)
         try:
-            parts = self._native.run(given(data, stop), said.three(), shown.listener(), stop)
+            with _workers(launcher, self.name) as workers:
+                parts = self._native.run(given(data, stop), said.three(), shown.listener(), stop, workers)
         finally:
             shown.end()
         reports = Reports([Report(report) for _, report, _, _ in parts if report is not None])
@@ -271,13 +336,20 @@ class Party:
         return reports
 
     def _match(
-        self, data: Data | None, out: _Path | None, progress: Progress, said: _Said, stop: _tacit.Stop
+        self,
+        data: Data | None,
+        out: _Path | None,
+        progress: Progress,
+        said: _Said,
+        launcher: Ray | None,
     ) -> MatchResult:
-        shown = Shown(progress)
+        shown, stop = Shown(progress), _tacit.Stop()
         with tempfile.TemporaryDirectory(prefix="tacit-match-") as folder:
             file = Path(out) if out is not None else Path(folder) / "part.parquet"
             try:
-                done = self._native.match(given(data, stop), file, said.three(), shown.listener(), stop)
+                with _workers(launcher, self.name) as workers:
+                    rows, heard = given(data, stop), shown.listener()
+                    done = self._native.match(rows, file, said.three(), heard, stop, workers)
             finally:
                 shown.end()
             fields = json.loads(done)
@@ -292,8 +364,8 @@ class Party:
 class Run(AsyncIterator[Event]):
     """A run of a party under asyncio: events as they come, the last one with the report."""
 
-    def __init__(self, party: Party, data: Data | None, said: _Said) -> None:
-        self._party, self._data, self._said = party, data, said
+    def __init__(self, party: Party, data: Data | None, said: _Said, launcher: Ray | None) -> None:
+        self._party, self._data, self._said, self._launcher = party, data, said, launcher
         self._stop = _tacit.Stop()
         self._queue: asyncio.Queue[Event | BaseException] | None = None
         self._over = False
@@ -303,6 +375,7 @@ class Run(AsyncIterator[Event]):
         loop = asyncio.get_running_loop()
         # The thread does not hold this object, which ends the run when nobody has it any more.
         party, data, said, stop = self._party, self._data, self._said, self._stop
+        launcher = self._launcher
 
         def tell(what: Event | BaseException) -> None:
             try:
@@ -313,7 +386,7 @@ class Run(AsyncIterator[Event]):
 
         def work() -> None:
             try:
-                reports = party._run(data, tell, said, stop)
+                reports = party._run(data, tell, said, stop, launcher)
                 tell(Event("report", report=reports[0] if len(reports) == 1 else reports))
             except BaseException as error:
                 tell(error)

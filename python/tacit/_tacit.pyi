@@ -13,18 +13,21 @@ _Listener = Callable[
 
 __all__ = [
     "Batches",
+    "Launcher",
     "Ledger",
     "Party",
     "Report",
     "Rows",
     "Stop",
     "Study",
+    "Worker",
     "__version__",
     "canonical",
     "generate",
     "key_of",
     "keygen",
     "prices_2026",
+    "run_worker",
     "simulate",
 ]
 
@@ -45,6 +48,7 @@ def generate(
 def key_of(path: _Path) -> str: ...
 def keygen(path: _Path, succeeds: _Path | None = None) -> str: ...
 def prices_2026() -> str: ...
+def run_worker() -> None: ...
 def simulate(
     study: Study,
     data: Mapping[str, _Path | Rows],
@@ -64,6 +68,13 @@ class Batches:
     @property
     def columns(self) -> list[str]: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+@final
+class Launcher:
+    def __new__(cls, host: str, port: int, cores: int) -> Launcher: ...
+    def next(self, seconds: float) -> tuple[int, str | None, int, int] | None: ...
+    def has_key(self, number: int, fingerprint: str) -> None: ...
+    def is_gone(self, number: int, why: str) -> None: ...
 
 @final
 class Ledger:
@@ -93,6 +104,7 @@ class Party:
         said: tuple[bool, bool, bool],
         listener: _Listener | None = None,
         stop: Stop | None = None,
+        workers: Launcher | list[str] | None = None,
     ) -> list[tuple[str, Report | None, TacitError | None, Report | None]]: ...
     def match(
         self,
@@ -101,6 +113,7 @@ class Party:
         said: tuple[bool, bool, bool],
         listener: _Listener | None = None,
         stop: Stop | None = None,
+        workers: Launcher | list[str] | None = None,
     ) -> str: ...
 
 @final
@@ -157,3 +170,11 @@ class Study:
         between: str,
         both: int | None = None,
     ) -> str: ...
+
+@final
+class Worker:
+    def __new__(cls) -> Worker: ...
+    @property
+    def key(self) -> str: ...
+    def work(self, summons: str, host: str) -> None: ...
+    def stop(self) -> None: ...

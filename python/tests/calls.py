@@ -54,6 +54,9 @@ def runs(study: tacit.Study, folder: Path, peer: str) -> tacit.Report:
     report.counts.to_polars()
     report.plot()
     print(tacit.Ledger(folder / "media.ledger").spent("members"))
+    party.run("s3://media/members/", workers=8, memory="16G", state="s3://media/tacit-state/", state_key="k")
+    launcher = tacit.Ray("10.0.0.5:6379", workers=32, threads=1)
+    party.run("s3://media/members/", launcher=launcher, state="s3://media/tacit-state/")
     matched: tacit.MatchResult = party.match("s3://media/members/")
     matched.to_polars()
     return report

@@ -22,7 +22,7 @@ pub fn watch(board: &Board) -> Watch {
     Watch {
         progress: RowProgress::new(move |step, done, total| steps.progress(step, done, total)),
         events: Arc::new(move |event: Event| line(event).iter().for_each(|line| events.show(line))),
-        worker: crate::worker::command(),
+        workers: crate::worker::place(),
         // A signal ends the process.
         stop: StopSwitch::default(),
     }

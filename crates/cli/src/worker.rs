@@ -2,7 +2,7 @@
 
 use base::Error;
 use clap::Args;
-use job::workers::{WorkerCommand, run_worker};
+use job::workers::{WorkerCommand, WorkerPlace, run_worker};
 use terminal::machine;
 
 /// Computes units of a run, as its coordinator says over standard input: `tacit run --workers N` starts it.
@@ -16,8 +16,8 @@ pub fn run(_: &WorkerArgs) -> Result<(), Error> {
     run_worker()
 }
 
-/// How a coordinator starts one: this very program, if the system says where it is.
-pub fn command() -> Option<WorkerCommand> {
-    let program = std::env::current_exe().ok()?;
-    Some(WorkerCommand { program, arguments: vec!["worker".to_owned()] })
+/// Where a coordinator has workers: as processes of this very program, if the system says where it is.
+pub fn place() -> WorkerPlace {
+    let Ok(program) = std::env::current_exe() else { return WorkerPlace::Threads };
+    WorkerPlace::Processes(WorkerCommand { program, arguments: vec!["worker".to_owned()] })
 }

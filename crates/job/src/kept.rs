@@ -18,7 +18,7 @@ pub(crate) use record::{BegunRecord, KeptColumns, KeptMatch, KeptRecord, Matched
 
 use crate::prepare::Checked;
 use crate::run::outsourced;
-use crate::spool::{spools, study_spools};
+use crate::spool::{spools, state_key, study_spools};
 use crate::workers::FinishedWork;
 use base::{Error, PartyId};
 use data::{DataLocation, InputReport, RowShape, RowStore};
@@ -78,7 +78,7 @@ impl KeptRun {
         if names.is_empty() {
             return Ok(found);
         }
-        let key = StateKey::beside(&party.ledger)?;
+        let key = state_key(party)?;
         for (name, begun, records) in own_runs(&store, &key, (party, study), &names)? {
             let touched = begun.input != base::hex(input);
             if touched && !begun.content.map_or(Ok(false), |content| content.is_of(data))? {
@@ -179,7 +179,7 @@ impl RunLog {
         }
         let begun = BegunRecord::of(checked, (checked.data_tag(ledger)?, probe(checked, ledger)?))?;
         let store = state.sealed().store();
-        let (key, names) = (StateKey::beside(&party.ledger)?, kept_runs(store)?);
+        let (key, names) = (state_key(party)?, kept_runs(store)?);
         let before = own_runs(store, &key, (party, &checked.study), &names)?;
         log.append(&[KeptRecord::Begun(Box::new(begun.clone())).to_log()?])?;
         state.keep()?;
@@ -453,7 +453,7 @@ pub struct KeptStudy {
 pub fn summaries(party: &PartySetup) -> Result<Vec<KeptSummary>, Error> {
     let store = opened(party)?;
     let names = kept_runs(&store)?;
-    let key = if names.is_empty() { None } else { Some(StateKey::beside(&party.ledger)?) };
+    let key = if names.is_empty() { None } else { Some(state_key(party)?) };
     let summary = |name: &KeptName| {
         let (bytes, written) = name.size(&store)?;
         let until = written.map(|at| day_of(seconds(at + party.keep_state)));
@@ -491,7 +491,7 @@ pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, E
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let key = match StateKey::beside(&party.ledger) {
+    let key = match state_key(party) {
         // What is named goes, whoever could open it.
         Err(_) if !wanted.is_empty() => None,
         key => Some(key?),

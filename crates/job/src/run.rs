@@ -26,7 +26,7 @@ use crate::budget;
 use crate::kept::RunLog;
 use crate::memory;
 use crate::prepare::{self, Checked, Opened};
-use crate::workers::{self, WorkerCommand};
+use crate::workers::{self, WorkerPlace};
 use base::{Error, Fault, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
 use net::identity::{Identity, KeyFingerprint};
@@ -102,8 +102,8 @@ pub struct Watch {
     pub progress: RowProgress,
     /// What happens.
     pub events: Arc<dyn Fn(Event) + Send + Sync>,
-    /// How to start a worker process; without it, workers are threads.
-    pub worker: Option<WorkerCommand>,
+    /// Where workers run, where there is enough to do for more than threads.
+    pub workers: WorkerPlace,
     /// Ends the run where it waits for a peer.
     pub stop: StopSwitch,
 }
@@ -113,7 +113,7 @@ impl Watch {
     #[must_use]
     pub fn none() -> Self {
         let (progress, stop) = (RowProgress::none(), StopSwitch::default());
-        Self { progress, events: Arc::new(|_| ()), worker: None, stop }
+        Self { progress, events: Arc::new(|_| ()), workers: WorkerPlace::Threads, stop }
     }
 
     /// The same for one of several runs: stages are told with the name of the peer in front, and rows are
@@ -128,9 +128,9 @@ impl Watch {
             Event::Answer { report, .. } => Event::Answer { with: Some(with.clone()), report },
             other => other,
         };
-        let (worker, stop) = (self.worker.clone(), self.stop.clone());
+        let (workers, stop) = (self.workers.clone(), self.stop.clone());
         let progress = RowProgress::none();
-        Self { progress, events: Arc::new(move |event| events(name(event))), worker, stop }
+        Self { progress, events: Arc::new(move |event| events(name(event))), workers, stop }
     }
 }
 

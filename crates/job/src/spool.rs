@@ -110,10 +110,21 @@ pub(crate) fn spool_room<'a>(
     }
     let begin = move || {
         memory::check(party, [0; 2])?;
-        RunState::begin(store.clone(), &StateKey::beside(&party.ledger)?, &party.as_party, party.keep_state)
+        RunState::begin(store.clone(), &state_key(party)?, &party.as_party, party.keep_state)
     };
     let shares = MemoryShares::of(party.memory, 0);
     Ok(Some(SpoolRoom::new(shares.reading, begin).always(party.spool)))
+}
+
+/// The key that a party's state is sealed under.
+///
+/// # Errors
+/// As [`StateKey::beside`].
+pub(crate) fn state_key(party: &PartySetup) -> Result<StateKey, Error> {
+    match &party.state_key {
+        Some(path) => StateKey::at(path),
+        None => StateKey::beside(&party.ledger),
+    }
 }
 
 /// Whether rows of a study can be outside memory.

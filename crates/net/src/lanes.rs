@@ -518,6 +518,16 @@ impl ListeningPort {
         lock(link).lane((run, lane, generation), to).map(|()| true)
     }
 
+    /// Binds `address` for lanes alone: who asks for none that is awaited is turned away.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn bind(address: &str, deadline: Duration) -> Result<Self, Error> {
+        let nobody = Tls::new(&Identity::generate()?, Vec::new())?;
+        let admission = Admission::new(Vec::new(), deadline);
+        Ok(Self::new(Acceptor::bind(address, DoorPolicy::Pinned(nobody), admission)?))
+    }
+
     /// Where it is.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

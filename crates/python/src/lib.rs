@@ -10,6 +10,7 @@ mod reports;
 mod studies;
 mod tools;
 mod watched;
+mod workers;
 
 use pyo3::prelude::*;
 
@@ -28,6 +29,8 @@ mod _tacit {
     use super::tools::{LedgerHandle, generate, key_of, keygen, simulate};
     #[pymodule_export]
     use super::watched::StopHandle;
+    #[pymodule_export]
+    use super::workers::{LauncherHandle, WorkerHandle, run_worker};
     use super::*;
 
     #[pymodule_init]

@@ -5,6 +5,7 @@ use crate::errors::{exception, misused, raised};
 use crate::reports::ReportHandle;
 use crate::studies::{StudyHandle, json};
 use crate::watched::{StopHandle, watched};
+use crate::workers::GivenWorkers;
 use base::Error;
 use clap::Parser;
 use data::RowStream;
@@ -145,7 +146,7 @@ impl PartyHandle {
 
     /// This party's half of a study. Of each run: with whom, its report or the error, and this party's own
     /// answer where it was complete before the error.
-    #[pyo3(signature = (data, said, listener = None, stop = None))]
+    #[pyo3(signature = (data, said, listener = None, stop = None, workers = None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -153,11 +154,12 @@ impl PartyHandle {
         said: Said,
         listener: Option<Py<PyAny>>,
         stop: Option<&StopHandle>,
+        workers: Option<GivenWorkers>,
     ) -> PyResult<Vec<RunPart<'py>>> {
-        let ready = self.ready(py, data, said)?;
+        let (ready, workers) = (self.ready(py, data, said)?, GivenWorkers::place(workers));
         let parts = watched(py, (listener, stop), move |teller| {
             let (party, opened) = ready.open()?;
-            job::run::run_parts(&party, &opened, &teller.watch())
+            job::run::run_parts(&party, &opened, &teller.watch(workers))
         })?;
         let part = |Part { with, report, own_answer }: Part| {
             let answer = own_answer.map(ReportHandle);
@@ -171,7 +173,7 @@ impl PartyHandle {
 
     /// This party's half of a match, whose part goes to the Parquet file `out`: what `tacit match --json`
     /// prints.
-    #[pyo3(signature = (data, out, said, listener = None, stop = None))]
+    #[pyo3(signature = (data, out, said, listener = None, stop = None, workers = None))]
     fn r#match(
         &self,
         py: Python<'_>,
@@ -180,11 +182,12 @@ impl PartyHandle {
         said: Said,
         listener: Option<Py<PyAny>>,
         stop: Option<&StopHandle>,
+        workers: Option<GivenWorkers>,
     ) -> PyResult<String> {
-        let ready = self.ready(py, data, said)?;
+        let (ready, workers) = (self.ready(py, data, said)?, GivenWorkers::place(workers));
         let done = watched(py, (listener, stop), move |teller| {
             let (party, opened) = ready.open()?;
-            json(&job::run::run_match(&party, &opened, &out, &teller.watch())?)
+            json(&job::run::run_match(&party, &opened, &out, &teller.watch(workers))?)
         })?;
         done.map_err(|e| raised(py, &e))
     }

@@ -3,6 +3,7 @@
 
 use crate::errors::misused;
 use job::run::{Event, Watch};
+use job::workers::WorkerPlace;
 use net::{RowProgress, StopSwitch};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -116,13 +117,13 @@ pub(crate) struct Teller {
 }
 
 impl Teller {
-    /// The watch of a job.
-    pub(crate) fn watch(&self) -> Watch {
+    /// The watch of a job whose workers run there.
+    pub(crate) fn watch(&self, workers: WorkerPlace) -> Watch {
         let (rows, tell) = (self.clone(), self.tell.clone());
         Watch {
             progress: rows.progress(),
             events: Arc::new(move |event| Happening::of(event).into_iter().for_each(|what| tell(what))),
-            worker: None,
+            workers,
             stop: self.stop.clone(),
         }
     }

@@ -4,7 +4,7 @@ use base::{Error, Secret, Seed, unhex};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use zeroize::{Zeroize, Zeroizing};
 
 /// What the name of a state key adds to that of the ledger beside it.
@@ -41,10 +41,17 @@ impl StateKey {
     pub fn beside(ledger: &Path) -> Result<Self, Error> {
         let mut path = ledger.as_os_str().to_owned();
         path.push(SUFFIX);
-        let path = PathBuf::from(path);
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => Self::make(&path, file),
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => Self::load(&path),
+        Self::at(Path::new(&path))
+    }
+
+    /// The key in a file; made, with mode 0600, where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::beside`].
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+            Ok(file) => Self::make(path, file),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Self::load(path),
             Err(e) => Err(Error::io(format_args!("cannot create the state key {}", path.display()), &e)),
         }
     }

@@ -103,6 +103,9 @@ pub struct PartySettings {
     /// A folder or bucket (s3://, gs://, az://) for rows that do not fit into --memory, sealed
     #[arg(long, value_name = "PLACE")]
     pub state: Option<String>,
+    /// The key that --state is sealed under, made where there is no such file [default: LEDGER.state-key]
+    #[arg(long, value_name = "FILE")]
+    pub state_key: Option<PathBuf>,
     /// Rows go to --state even where they fit into --memory: then a run of any size can go on
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
@@ -206,6 +209,8 @@ pub struct PartySetup {
     pub work: Option<PathBuf>,
     /// A folder or a bucket for rows that do not fit into `memory`; none: all have to.
     pub state: Option<String>,
+    /// The file of the key that it is sealed under; none: the one beside the ledger.
+    pub state_key: Option<PathBuf>,
     /// Whether they go there even where they fit.
     pub spool: bool,
     /// How long a run that broke off is kept there, since it last came further.
@@ -382,6 +387,7 @@ const KEYS: &[FileKey] = &[
     ("lineage", |to, item, _| fill(&mut to.lineage, item.name().map(str::to_owned))),
     ("work", |to, item, home| fill(&mut to.work, path(item, home))),
     ("state", |to, item, home| fill(&mut to.state, place(item, home))),
+    ("state_key", |to, item, home| fill(&mut to.state_key, path(item, home))),
     ("spool", |to, item, _| fill(&mut to.spool, item.boolean())),
     ("keep_state", |to, item, _| fill(&mut to.keep_state_seconds, item.parsed(parse_period))),
     ("keep_spine", |to, item, home| fill(&mut to.keep_spine, path(item, home))),
@@ -554,6 +560,7 @@ impl PartySettings {
             lineage: self.lineage,
             work: self.work,
             state: self.state,
+            state_key: self.state_key,
             spool: self.spool.unwrap_or_default(),
             keep_state: self.keep_state_seconds.map_or(KEEP_STATE, Duration::from_secs),
             workers: self.workers.complete(listens)?,

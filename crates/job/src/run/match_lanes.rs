@@ -1,6 +1,6 @@
 //! The match of a run that is kept, over lanes of workers.
 
-use super::owner::{OwnerRun, WorkerLanes, host_of, units_job};
+use super::owner::{OwnerRun, WorkerLanes, units_job};
 use crate::kept;
 use crate::stages::Stage as _;
 use crate::stages::matching::{MatchStage, MatchUnit};
@@ -32,13 +32,16 @@ impl OwnerRun<'_> {
         let WorkerLanes { words, port } = self.match_lanes.take().ok_or_else(missing)?;
         let (state, _) = self.checked.rows.spool().ok_or_else(missing)?;
         let run = blake3::derive_key("tacit 2026-12 lanes of a match v1", self.session.id());
-        let threads = (unit.options.threads / self.workers as usize).max(1);
-        let columns = MatchPlace::new(state, &self.party.store, unit.options.scratch.clone(), threads);
         let place = self.worker_place(self.workers.into());
+        let (threads, scratch) = match place.cores() {
+            // Folders of this machine may not be there.
+            Some(cores) => (cores, None),
+            None => ((unit.options.threads / self.workers as usize).max(1), unit.options.scratch.clone()),
+        };
+        let columns = MatchPlace::new(state, &self.party.store, scratch, threads);
         let job = UnitsJob {
             lanes: self.workers as u16,
-            host: host_of(self.party, &port),
-            ..units_job((self.party, self.checked, self.watch), run, (stage.name(), &place))
+            ..units_job((self.party, self.checked, self.watch), run, (stage.name(), &place, &port))
         };
         let session = &mut self.session;
         let (done, said) = workers::with_workers(&job, words, &port, |crew| {

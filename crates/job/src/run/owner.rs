@@ -22,7 +22,7 @@ use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
 use crate::stages::release::{ReleaseHolder, ReleaseStage, ReleaseUnit, Released, sees};
 use crate::stages::{Stage, StageLog};
-use crate::workers::{self, ComputeUnits, UnitsDone, UnitsJob, WORD_CHANNELS, WorkerPlace};
+use crate::workers::{self, ComputeUnits, LaneHost, UnitsDone, UnitsJob, WORD_CHANNELS, WorkerPlace};
 use base::{Error, Seed, limits};
 use engine::{DrawnNoise, Shares};
 use net::connect::Meeting;
@@ -271,12 +271,12 @@ impl<'a> OwnerRun<'a> {
         let rows = |unit| rows.unit(built, *me, stage.ranges(), unit);
         let (units, ranges) = (stage.ranges().units(), *stage.ranges());
         let place = self.worker_place(units);
+        let who = (self.party, self.checked, self.watch);
         let job = UnitsJob {
             lanes: units.min(self.workers.into()) as u16,
             engine: Some((stage.engines(), built)),
             log: self.kept.as_deref_mut().filter(|log| log.shared).map(RefCell::new),
-            host: host_of(self.party, &lanes.port),
-            ..units_job((self.party, self.checked, self.watch), *self.session.id(), (stage.name(), &place))
+            ..units_job(who, *self.session.id(), (stage.name(), &place, &lanes.port))
         };
         let units_of = Box::new(ComputeUnits { stage_of, ranges, rows: &rows });
         let words = std::mem::take(&mut lanes.words);
@@ -287,12 +287,12 @@ impl<'a> OwnerRun<'a> {
         done.shares(built)
     }
 
-    /// Processes where the operator asked for workers, or where there is more than one unit of work.
+    /// No processes where the operator asked for no workers and there is one unit of work.
     pub fn worker_place(&self, units: u64) -> WorkerPlace {
         let asked = self.party.workers.count.is_some();
-        match &self.watch.worker {
-            Some(command) if asked || units > 1 => WorkerPlace::Processes(command.clone()),
-            _ => WorkerPlace::Threads,
+        match &self.watch.workers {
+            WorkerPlace::Processes(_) if !asked && units <= 1 => WorkerPlace::Threads,
+            place => place.clone(),
         }
     }
 
@@ -371,19 +371,11 @@ impl<'a> OwnerRun<'a> {
     }
 }
 
-/// The host at which workers await the peer's, where each does so itself.
-pub(super) fn host_of(party: &PartySetup, port: &LanePort) -> Option<String> {
-    match port {
-        LanePort::Listens(port) => port.gated_host().or_else(|| party.workers.host.clone()),
-        LanePort::Dials(_) => party.workers.host.clone(),
-    }
-}
-
 /// Workers of a party in a meeting, who are to be told what to compute and where that is kept.
 pub(super) fn units_job<'u>(
     (party, checked, watch): (&'u PartySetup, &'u Checked, &'u Watch),
     run: Bytes32,
-    (step, place): (&'static str, &'u WorkerPlace),
+    (step, place, port): (&'static str, &'u WorkerPlace, &LanePort),
 ) -> UnitsJob<'u> {
     UnitsJob {
         run,
@@ -393,12 +385,23 @@ pub(super) fn units_job<'u>(
         engine: None,
         step,
         place,
-        host: None,
+        host: lane_host(party, place, port),
         allow: &party.allow,
         deadline: Duration::from_millis(party.deadline_ms),
         progress: watch.progress.clone(),
         events: &*watch.events,
         log: None,
+    }
+}
+
+/// Where workers await the peer's: those of other machines, and those behind a gate, cannot be handed what
+/// comes to the party's port.
+fn lane_host(party: &PartySetup, place: &WorkerPlace, port: &LanePort) -> Option<LaneHost> {
+    let gated = if let LanePort::Listens(port) = port { port.gated_host() } else { None };
+    match (&party.workers.host, place, port) {
+        (Some(host), ..) => Some(LaneHost::Named(host.clone())),
+        (None, WorkerPlace::Launched(_), LanePort::Listens(_)) => Some(LaneHost::Own),
+        (None, ..) => gated.map(LaneHost::Named),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::usage::peak_memory_bytes;
 use base::{ChannelError, Error, Fault, PartyId, Roster, Seed};
 use net::lanes::{LaneChannel, LaneCutter, LaneKey, LaneListener, LaneTerms, dial_lane, take_lane};
 use net::{IpNetwork, KeyFingerprint, RowProgress, Session, Traffic};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -33,14 +34,45 @@ pub(crate) struct LaneJob {
     pub roster: Roster,
     /// How long the lane may be silent.
     pub deadline: Duration,
-    /// The host of this machine at which it awaits its peer, where it does so itself.
-    pub host: Option<String>,
+    /// Where it awaits its peer, where it does so itself.
+    pub host: Option<LaneHost>,
     /// From where it takes connections then.
     pub allow: Vec<IpNetwork>,
     /// What it computes with; none of a crew that computes nothing.
     pub engines: Option<StudyEngine>,
     /// Of its next session.
     pub seed: Seed,
+}
+
+/// The host at which a worker awaits its peer.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum LaneHost {
+    Named(String),
+    /// That of the machine on which it is.
+    Own,
+}
+
+impl LaneHost {
+    /// The same, of a worker at this host.
+    pub fn at(self, own: Option<&str>) -> Self {
+        match (self, own) {
+            (Self::Own, Some(own)) => Self::Named(own.to_owned()),
+            (host, _) => host,
+        }
+    }
+
+    fn with_port(&self, port: u16) -> Result<String, Error> {
+        match self {
+            Self::Named(host) => Ok(host_and_port(host, port)),
+            Self::Own => Err(Error::misuse("a worker is told at which host it is")),
+        }
+    }
+}
+
+/// As it is dialled: an IPv6 address goes into brackets.
+pub(super) fn host_and_port(host: &str, port: u16) -> String {
+    let bare = host.contains(':') && !host.starts_with('[');
+    if bare { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 /// What tells a worker's coordinator.
@@ -94,15 +126,15 @@ impl LaneWorker {
 
     fn make_door(&mut self, generation: u32) {
         let made = LaneKey::fresh().and_then(|key| {
-            let host = self.job.host.as_ref();
-            Ok((key, host.map(|_| LaneListener::bind("0.0.0.0:0")).transpose()?))
+            let Some(host) = &self.job.host else { return Ok((key, None, None)) };
+            let listener = LaneListener::bind("0.0.0.0:0")?;
+            let address = host.with_port(listener.port())?;
+            Ok((key, Some(listener), Some(address)))
         });
-        let (key, listener) = match made {
+        let (key, listener, address) = match made {
             Ok(made) => made,
             Err(error) => return (self.tell)(WorkerEvent::Gone { error }),
         };
-        let of = |(host, listener): (&String, &LaneListener)| format!("{host}:{}", listener.port());
-        let address = self.job.host.as_ref().zip(listener.as_ref()).map(of);
         let fingerprint = key.fingerprint();
         self.door = Some(LaneDoor { generation, key, listener });
         (self.tell)(WorkerEvent::Door { generation, fingerprint, address });

@@ -1,9 +1,11 @@
-//! How workers come to be: as threads of the coordinator, or as processes of the same machine. What they do
-//! and what is said to them is the same.
+//! How workers come to be: as threads of the coordinator, as processes of the same machine, or as somebody
+//! starts them who is told when one is due ([`WorkerLauncher`]). What they do and what is said to them is the
+//! same.
 
+use super::called::{WorkerDock, WorkerLauncher};
 use super::lane::{LaneJob, LaneWorker, Tell};
 use super::order::{WorkerEvent, WorkerOrder};
-use super::process::WorkerProcess;
+use super::process::RemoteWorker;
 use base::Error;
 use net::lanes::LaneCutter;
 use program::Program;
@@ -21,12 +23,14 @@ pub struct WorkerCommand {
 }
 
 /// Where workers run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum WorkerPlace {
     /// Threads of this process.
     Threads,
     /// Processes of this machine.
     Processes(WorkerCommand),
+    /// Processes of this or other machines, started by somebody else.
+    Launched(Arc<dyn WorkerLauncher>),
 }
 
 /// A worker as its coordinator has it.
@@ -59,6 +63,8 @@ pub(crate) struct Crew {
     job: Box<dyn Fn(u16) -> LaneJob + Send>,
     tell: Arc<dyn Fn(CrewEvent) + Send + Sync>,
     slots: Vec<CrewSlot>,
+    /// Where workers come that a launcher starts, from the first one on.
+    dock: Option<Arc<WorkerDock>>,
 }
 
 #[derive(Default)]
@@ -76,7 +82,7 @@ impl Crew {
         tell: impl Fn(CrewEvent) + Send + Sync + 'static,
     ) -> Self {
         let slots = (0..lanes).map(|_| CrewSlot::default()).collect();
-        Self { place, program, job: Box::new(job), tell: Arc::new(tell), slots }
+        Self { place, program, job: Box::new(job), tell: Arc::new(tell), slots, dock: None }
     }
 
     /// Tells a lane's worker what to do; starts it where there is none.
@@ -100,7 +106,16 @@ impl Crew {
         slot.link = Some(match &self.place {
             WorkerPlace::Threads => Box::new(ThreadWorker::start(job, tell)?),
             WorkerPlace::Processes(command) => {
-                Box::new(WorkerProcess::start(command, &job, self.program.as_deref(), tell)?)
+                Box::new(RemoteWorker::start(command, &job, self.program.as_deref(), tell)?)
+            }
+            WorkerPlace::Launched(launcher) => {
+                let dock = match &self.dock {
+                    Some(dock) => dock.clone(),
+                    None => Arc::new(WorkerDock::open(&**launcher)?),
+                };
+                self.dock = Some(dock.clone());
+                let call = |sockets, tell| dock.call(launcher.clone(), (lane, start), sockets, tell);
+                Box::new(RemoteWorker::with(call, &job, self.program.as_deref(), tell)?)
             }
         });
         Ok(())

@@ -11,11 +11,13 @@
 //! program and the rows of the units that it computes, and no key of its party.
 //!
 //! The paper (Movahedi et al. 2021, section 2.4) has coordinators, workers and an aggregator. Here the
-//! coordinator aggregates, and workers are threads or processes of its machine.
+//! coordinator aggregates, and workers are threads or processes of its machine, or processes that a launcher
+//! starts.
 //!
 //! Cost: the engine's price of every unit; besides, under no price, 8 bytes each way, the hellos of a lane,
 //! and the words of `units`.
 
+mod called;
 mod coordinate;
 mod frames;
 mod lane;
@@ -24,6 +26,7 @@ mod match_units;
 mod order;
 mod process;
 mod remote;
+mod tunnel;
 mod words;
 
 use crate::engines::StudyEngine;
@@ -44,7 +47,9 @@ use std::time::Duration;
 use units::UnitsSetting;
 use zeroize::Zeroizing;
 
+pub use called::{CallAnswer, CalledWorker, WorkerCall, WorkerLauncher};
 pub(crate) use coordinate::{UnitsCrew, with_workers};
+pub(crate) use lane::LaneHost;
 pub use launch::{WorkerCommand, WorkerPlace};
 pub(crate) use match_units::{MatchPlace, MatchStages};
 pub(crate) use order::{FinishedWork, UnitWork};
@@ -65,7 +70,7 @@ pub(crate) struct UnitsJob<'a> {
     pub step: &'static str,
     pub place: &'a WorkerPlace,
     /// Where workers await the peer's, where each does so itself.
-    pub host: Option<String>,
+    pub host: Option<LaneHost>,
     pub allow: &'a [IpNetwork],
     /// How long a peer may be silent.
     pub deadline: Duration,
@@ -198,7 +203,7 @@ impl UnitsDone {
         WorkersInfo {
             units,
             computed_before: self.computed_before,
-            processes: *place != WorkerPlace::Threads,
+            processes: !matches!(place, WorkerPlace::Threads),
             peak_memory_bytes: self.peaks.clone(),
             failed: self.failed.clone(),
             failed_before: self.failed_before,

@@ -1,12 +1,13 @@
-//! Workers as processes of this machine: `tacit worker`, started by the coordinator, which says over the
-//! worker's standard input what to do, and hands rows and sockets over its standard output.
+//! Workers as processes: the coordinator says over one socket what to do, and hands rows over another one.
+//! Those that it starts itself, by `tacit worker`, have the two as standard input and output; those that a
+//! launcher starts have them at the end of a tunnel ([`super::called`]).
 //!
 //! A worker gets a program, an engine, and the rows of the unit that it computes; or, of a match, its keys,
 //! and where its columns lie in state, under a key of their own. It has no identity key, no ledger, no key to
 //! other state and no file of the party. It ends with its coordinator.
 
 use super::frames::{OrderFrame, WayFrame, read_event, read_value, write_event, write_value};
-use super::lane::{LaneJob, LaneWorker, Tell};
+use super::lane::{LaneHost, LaneJob, LaneWorker, Tell};
 use super::launch::{WorkerCommand, WorkerLink};
 use super::match_units::{MatchWork, RemotePins, serve_pins};
 use super::order::{LaneWay, UnitWork, WorkerEvent, WorkerOrder};
@@ -25,7 +26,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a worker process is told first.
+/// What a worker is told first.
 #[derive(Serialize, Deserialize)]
 struct WorkerTask {
     run: [u8; 32],
@@ -33,7 +34,7 @@ struct WorkerTask {
     me: u8,
     names: Vec<String>,
     deadline_ms: u64,
-    host: Option<String>,
+    host: Option<LaneHost>,
     allow: Vec<String>,
     /// What it computes and with what; none where it computes nothing.
     program: Option<(String, EngineSpec)>,
@@ -51,10 +52,22 @@ pub fn run_worker() -> Result<(), Error> {
         ))
     };
     let socket = |owned: std::io::Result<OwnedFd>| owned.map(UnixStream::from);
-    let mut orders = socket(std::io::stdin().as_fd().try_clone_to_owned()).map_err(failed)?;
+    let orders = socket(std::io::stdin().as_fd().try_clone_to_owned()).map_err(failed)?;
     let rows = socket(std::io::stdout().as_fd().try_clone_to_owned()).map_err(failed)?;
-    let events = orders.try_clone().map_err(failed)?;
     orders.peer_addr().map_err(failed)?;
+    follow_orders(orders, &rows, None)
+}
+
+/// Does what a coordinator says until it ends, as a worker at `own_host`, where that is known.
+///
+/// # Errors
+/// When what it says is not understood.
+pub(super) fn follow_orders(
+    mut orders: UnixStream,
+    rows: &UnixStream,
+    own_host: Option<&str>,
+) -> Result<(), Error> {
+    let events = orders.try_clone().map_err(|e| Error::io("cannot share a worker's socket", &e))?;
     let Some(task) = read_value::<WorkerTask>(&mut orders)? else { return Ok(()) };
     let prepared = task.program.map(|(text, engine)| prepare(&text, &engine)).transpose()?;
     let job = LaneJob {
@@ -63,7 +76,7 @@ pub fn run_worker() -> Result<(), Error> {
         me: PartyId(task.me),
         roster: Roster::new(task.names),
         deadline: Duration::from_millis(task.deadline_ms),
-        host: task.host,
+        host: task.host.map(|host| host.at(own_host)),
         allow: task
             .allow
             .iter()
@@ -88,7 +101,7 @@ pub fn run_worker() -> Result<(), Error> {
         if matches!(frame, OrderFrame::Drop) {
             cutter.cut();
         }
-        let order = order_of(frame, &rows, prepared.as_ref())?;
+        let order = order_of(frame, rows, prepared.as_ref())?;
         if sender.send(order).is_err() {
             break;
         }
@@ -140,17 +153,37 @@ fn order_of(
     })
 }
 
-/// A worker process as its coordinator has it.
-pub(crate) struct WorkerProcess {
-    child: Child,
+/// What does a worker's work, and where.
+pub(super) trait WorkerBody: Send {
+    /// Ends it, whatever it is doing.
+    fn end(&mut self);
+}
+
+/// A process of this machine.
+struct OwnProcess(Child);
+
+impl WorkerBody for OwnProcess {
+    fn end(&mut self) {
+        // One that has ended already is as dead.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A worker that is no thread, as its coordinator has it.
+pub(crate) struct RemoteWorker {
+    body: Box<dyn WorkerBody>,
     orders: UnixStream,
     /// What the worker has been told to do, for the thread that serves rows and pins.
     work: Option<Sender<Box<UnitWork>>>,
     sockets: UnixStream,
 }
 
-impl WorkerProcess {
-    /// Starts one.
+/// Two sockets to a worker: orders and events, and rows.
+pub(super) type WorkerSockets = [UnixStream; 2];
+
+impl RemoteWorker {
+    /// Starts one as a process of this machine.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -160,17 +193,33 @@ impl WorkerProcess {
         program: Option<&Program>,
         tell: Tell,
     ) -> Result<Self, Error> {
-        let failed = |e: std::io::Error| {
-            Error::io(format_args!("cannot start the worker process {}", command.program.display()), &e)
+        let start = |[orders, rows]: WorkerSockets, _| {
+            let child = Command::new(&command.program)
+                .args(&command.arguments)
+                .stdin(Stdio::from(OwnedFd::from(orders)))
+                .stdout(Stdio::from(OwnedFd::from(rows)))
+                .spawn();
+            let shown = command.program.display();
+            let child = child.map_err(|e| Error::io(format_args!("cannot start the worker {shown}"), &e))?;
+            Ok(Box::new(OwnProcess(child)) as Box<dyn WorkerBody>)
         };
+        Self::with(start, job, program, tell)
+    }
+
+    /// One that `start` starts, with its ends of two sockets.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn with(
+        start: impl FnOnce(WorkerSockets, Tell) -> Result<Box<dyn WorkerBody>, Error>,
+        job: &LaneJob,
+        program: Option<&Program>,
+        tell: Tell,
+    ) -> Result<Self, Error> {
+        let failed = |e: std::io::Error| Error::io("cannot reach a worker", &e);
         let (mut orders, theirs) = UnixStream::pair().map_err(failed)?;
         let (sockets, their_sockets) = UnixStream::pair().map_err(failed)?;
-        let child = Command::new(&command.program)
-            .args(&command.arguments)
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::from(OwnedFd::from(their_sockets)))
-            .spawn()
-            .map_err(failed)?;
+        let body = start([theirs, their_sockets], tell.clone())?;
         let task = WorkerTask {
             run: job.run,
             lane: job.lane,
@@ -184,7 +233,8 @@ impl WorkerProcess {
                 _ => None,
             },
         };
-        write_value(&mut orders, &task)?;
+        // One that is gone already says so by the end of its events.
+        let _ = write_value(&mut orders, &task);
         let mut events = orders.try_clone().map_err(failed)?;
         let pump = move || {
             loop {
@@ -213,15 +263,15 @@ impl WorkerProcess {
             }
         };
         std::thread::Builder::new().name("worker rows".into()).spawn(serve).map_err(failed)?;
-        Ok(Self { child, orders, work: Some(sender), sockets })
+        Ok(Self { body, orders, work: Some(sender), sockets })
     }
 }
 
-fn ended(why: &str) -> Error {
+pub(super) fn ended(why: &str) -> Error {
     Error::new(base::At::default(), base::Fault::Io(format!("a worker is gone: {why}")))
 }
 
-impl WorkerLink for WorkerProcess {
+impl WorkerLink for RemoteWorker {
     /// A process that is gone has told, or is about to: by the end of its events.
     fn order(&mut self, order: WorkerOrder) -> Result<(), Error> {
         let _ = self.tell(order);
@@ -233,14 +283,12 @@ impl WorkerLink for WorkerProcess {
     }
 
     fn kill(&mut self) {
-        // One that has ended already is as dead.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.body.end();
         self.work = None;
     }
 }
 
-impl WorkerProcess {
+impl RemoteWorker {
     fn tell(&mut self, order: WorkerOrder) -> Result<(), Error> {
         let frame = match order {
             WorkerOrder::Door { generation } => OrderFrame::Door { generation },
@@ -270,7 +318,7 @@ impl WorkerProcess {
     }
 }
 
-impl Drop for WorkerProcess {
+impl Drop for RemoteWorker {
     fn drop(&mut self) {
         let _ = self.orders.shutdown(std::net::Shutdown::Both);
         let _ = self.sockets.shutdown(std::net::Shutdown::Both);

@@ -1,0 +1,314 @@
+"""Two parties, each with a Ray cluster of two nodes of its own: what comes out is what the command's run gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusters import ENV, Cluster
+
+import tacit
+
+NAMES = ["clinic", "works"]
+"""The first one listens, and leads."""
+ROWS = 700_001
+"""Of five units, where there are three workers: each takes seconds."""
+LIMIT_S = 240
+STUDY = """
+format = "tacit-study/1"
+name = "days"
+kind = "program"
+title = "Weighted exposure"
+[party.clinic]
+key = "{clinic}"
+[party.works]
+key = "{works}"
+[match]
+protocol = "{protocol}"
+identifiers = [ {{ name = "person" }} ]
+duplicates = "error"
+[columns]
+weight = {{ party = "clinic", column = "weight" }}
+days = {{ party = "works", column = "days" }}
+[program]
+text = \"\"\"
+tacit-program/2
+name "days"
+class exact
+{aligned}party clinic
+party works
+column weight u16 clinic
+column days u16 works
+row
+weight = column weight
+days = column days
+mine = mul weight days
+combine
+all = sum mine u60
+release
+all = total all
+reveal all clinic "weighted days"
+reveal all works "weighted days"
+\"\"\"
+[compute]
+engine = "gmw"
+ot = "softspoken:4"
+"""
+PARTY = """
+study = "study.toml"
+as = "{name}"
+identity = "{name}.key"
+data = "{name}.csv"
+{meet}
+ledger = "{name}.ledger"
+report = "out-{name}"
+lineage = "{name}-people"
+deadline = "60s"
+memory = "512M"
+{more}
+[policy]
+kinds = ["program"]
+allow_exact = true
+"""
+
+
+@pytest.fixture(scope="session")
+def clusters() -> Iterator[list[Cluster]]:
+    made = [Cluster(), Cluster()]
+    try:
+        for cluster in made:
+            cluster.start()
+        yield made
+    finally:
+        for cluster in made:
+            cluster.end()
+
+
+class World:
+    """Two parties' files; rows are aligned, or joined by Private-ID on the lanes of workers."""
+
+    def __init__(self, folder: Path, *, rows: int, pid: bool) -> None:
+        self.folder = folder
+        keys = {name: tacit.keygen(folder / f"{name}.key").fingerprint for name in NAMES}
+        how = {"protocol": "pid", "aligned": ""} if pid else {"protocol": "aligned", "aligned": "rows aligned\n"}
+        (folder / "study.toml").write_text(STUDY.format(**keys, **how))
+        weights, days, self.truth = ["person,weight"], ["person,days"], 0
+        for i in range(rows):
+            weight, of = i * 17 % 60, i * 31 % 977
+            shared = not pid or i < rows // 5
+            self.truth += weight * of if shared else 0
+            weights.append(f"p{i},{weight}")
+            days.append(f"{'p' if shared else 'q'}{i},{of}")
+        for name, lines in zip(NAMES, (weights, days)):
+            (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{bound.getsockname()[1]}"
+        for name, meet in zip(NAMES, (f'listen = "{address}"', f'peer = "{address}"')):
+            more = f'state = "state-{name}"\nstate_key = "{name}.state"\nspool = true' if pid else ""
+            (folder / f"{name}.toml").write_text(PARTY.format(name=name, meet=meet, more=more))
+
+    def forget(self) -> None:
+        """Ledgers that know the answer compute nothing."""
+        for name in NAMES:
+            for path in self.folder.glob(f"{name}.ledger*"):
+                path.unlink()
+            shutil.rmtree(self.folder / f"out-{name}", ignore_errors=True)
+
+    def check(self, reports: list[dict[str, Any]]) -> None:
+        for report in reports:
+            assert report["view"]["outputs"][0]["value"] == str(self.truth)
+
+
+class Driver:
+    """A party as a process, and what it says."""
+
+    def __init__(self, world: World, name: str, **asked: Any) -> None:
+        program = Path(__file__).with_name("driver.py")
+        self.process = subprocess.Popen(
+            [sys.executable, str(program)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | ENV,
+        )
+        assert self.process.stdin is not None
+        json.dump({"party": str(world.folder / f"{name}.toml"), **asked}, self.process.stdin)
+        self.process.stdin.close()
+        self.said: queue.Queue[Any] = queue.Queue()
+        self.heard: list[Any] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            # Ray says there that a node is gone.
+            if line.startswith(("[", "{")):
+                self.said.put(json.loads(line))
+        self.said.put(None)
+
+    def next(self) -> Any:
+        said = self.said.get(timeout=LIMIT_S)
+        self.heard.append(said)
+        return said
+
+    def wait(self, kind: str, done: int = 0) -> None:
+        """Until it says that so many units are done, or that a stage begins."""
+        while (said := self.next()) is not None:
+            if isinstance(said, list) and said[0] == kind and (said[2] or 0) >= done:
+                return
+        raise AssertionError(f"it ended: {self.heard[-3:]}")
+
+    def end(self) -> dict[str, Any]:
+        """What it says at last."""
+        while self.next() is not None:
+            pass
+        self.process.wait(LIMIT_S)
+        last = self.heard[-2] if len(self.heard) > 1 else None
+        assert isinstance(last, dict), self.heard[-3:]
+        return last
+
+
+@pytest.fixture
+def drivers() -> Iterator[Any]:
+    made: list[Driver] = []
+
+    def start(world: World, name: str, **asked: Any) -> Driver:
+        made.append(Driver(world, name, **asked))
+        return made[-1]
+
+    yield start
+    for driver in made:
+        if driver.process.poll() is None:
+            driver.process.kill()
+            driver.process.wait()
+
+
+def actors(cluster: Cluster, node: int) -> list[int]:
+    return cluster.nodes[node].has("ray::Worker")
+
+
+def reports_of(parties: list[Driver]) -> list[dict[str, Any]]:
+    done = [party.end() for party in parties]
+    assert all("report" in said for said in done), done
+    return [said["report"] for said in done]
+
+
+def by_the_command(world: World, workers: int) -> list[dict[str, Any]]:
+    """The same by two processes of the command."""
+    world.forget()
+    program = os.environ["TACIT_COMMAND"]
+    words = [[program, "run", str(world.folder / f"{name}.toml"), "--json", "--workers", str(workers)] for name in NAMES]
+    runs = [subprocess.Popen(one, stdout=subprocess.PIPE, text=True) for one in words]
+    return [json.loads(run.communicate(timeout=LIMIT_S)[0]) for run in runs]
+
+
+def charges(world: World) -> list[list[Any]]:
+    """What each ledger was charged."""
+    return [tacit.Ledger(world.folder / f"{name}.ledger").entries().to_dicts() for name in NAMES]
+
+
+@pytest.fixture(scope="module")
+def aligned(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("aligned"), rows=ROWS, pid=False)
+
+
+def test_a_study_end_to_end_by_two_clusters(clusters: list[Cluster], tmp_path: Path, drivers: Any) -> None:
+    """Matched and computed on lanes of actors of both clusters; the command's run has the same answer."""
+    world = World(tmp_path, rows=20_000, pid=True)
+    parties = [
+        drivers(world, name, address=cluster.address, workers=2) for name, cluster in zip(NAMES, clusters)
+    ]
+    here = reports_of(parties)
+    world.check(here)
+    charged = charges(world)
+    there = by_the_command(world, 2)
+    world.check(there)
+    for ours, theirs in zip(here, there):
+        assert ours["view"] == theirs["view"] and ours["study"] == theirs["study"]
+        assert ours["workers"]["processes"] and not ours["workers"]["failed"]
+        assert not [node for cluster in clusters for node in (0, 1) if actors(cluster, node)]
+    assert [len(of) for of in charged] == [len(of) for of in charges(world)]
+
+
+def test_an_actor_and_a_node_are_killed(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
+    """What they did is done again by others, nothing else is, and each ledger has one charge."""
+    aligned.forget()
+    first, second = [
+        drivers(aligned, name, address=cluster.address, workers=3) for name, cluster in zip(NAMES, clusters)
+    ]
+    first.wait("units", 1)
+    done, of = first.heard[-1][2:]
+    assert done < of, "it is killed in the midst"
+    working = clusters[0].nodes[0].has("ray::Worker") + clusters[0].nodes[1].has("ray::Worker")
+    os.kill(working[0], signal.SIGKILL)
+    # Of its two nodes the one that is not the head.
+    assert clusters[1].nodes[1].has("ray::Worker")
+    clusters[1].nodes[1].kill()
+    done = reports_of([first, second])
+    aligned.check(done)
+    failed = [report["workers"]["failed"] for report in done]
+    assert any(failed), "what was killed was at work"
+    charged = charges(aligned)
+    there = by_the_command(aligned, 3)
+    assert [report["view"] for report in done] == [report["view"] for report in there]
+    assert [len(of) for of in charged] == [len(of) for of in charges(aligned)]
+
+
+def test_a_cluster_meets_the_command(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
+    """More workers than the cluster has room for: lanes that nobody takes hold nothing up."""
+    aligned.forget()
+    ray = drivers(aligned, NAMES[1], address=clusters[0].address, workers=6)
+    plain = drivers(aligned, NAMES[0], workers=6)
+    aligned.check(reports_of([plain, ray]))
+
+
+def test_errors_say_what_is_wrong(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
+    aligned.forget()
+    ray = {"threads": 64, "patience": 3.0}
+    first = drivers(aligned, NAMES[0], address=clusters[0].address, workers=1, ray=ray)
+    second = drivers(aligned, NAMES[1], workers=1)
+    said = first.end()
+    assert said["code"] == 3 and "no actor came within 3 s: one of 64 cores was asked for" in said["text"], said
+    assert second.end()["error"] == "PeerError"
+    with pytest.raises(tacit.InputError, match="name its head"):
+        tacit.Ray("auto", workers=2)
+    with pytest.raises(tacit.InputError, match="1 to 256"):
+        tacit.Ray(clusters[0].address, workers=0)
+
+
+def test_what_a_worker_says_is_what_is_told(clusters: list[Cluster]) -> None:
+    """An error of Rust comes out of an actor as itself, without what Ray says around it."""
+    program = f"""
+import ray
+from tacit._ray import _connect, _reason
+from tacit._ray_actor import ACTOR
+assert _connect(ray, {clusters[0].address!r}, "tacit-x") and not _connect(ray, {clusters[0].address!r}, "tacit-x")
+actor = ACTOR.options(num_cpus=1).remote()
+here = ray.get(actor.begin.remote(), timeout=120)
+assert here.key.startswith("tacit1:"), here
+try:
+    ray.get(actor.work.remote("nonsense", "127.0.0.1"), timeout=60)
+except ray.exceptions.RayTaskError as error:
+    print(type(error.cause).__name__, _reason(error))
+"""
+    asked = [sys.executable, "-c", program]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT_S, env=os.environ | ENV)
+    assert done.stdout.startswith("FileError "), done.stderr[-2000:]
+    assert "a summons of another version of tacit" in done.stdout and "Traceback" not in done.stdout
+    until = time.monotonic() + 30
+    while actors(clusters[0], 0) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not actors(clusters[0], 0)
