@@ -111,7 +111,6 @@ def main() -> None:
         "rows": args.rows,
     }
     ways = {
-        # Workers are threads in both: the package starts no processes.
         "command": [str(args.command.absolute()), "run", "--json"],
         "package": [sys.executable, "-c", PARTY],
     }
