@@ -282,6 +282,7 @@ impl GateShared {
         self.coordinators.fetch_add(1, Ordering::Relaxed);
         self.hold(channel.stream());
         self.tell(GateEvent::Coordinator { key, from });
+        let counted = self.clone();
         let listen = move || {
             while !self.over.load(Ordering::Relaxed) && self.next_word(&mut channel, link, key).is_some() {}
             let mut routes = lock(&self.routes);
@@ -292,8 +293,10 @@ impl GateShared {
             self.coordinators.fetch_sub(1, Ordering::Relaxed);
             self.tell(GateEvent::CoordinatorLeft { key, routes: gone });
         };
-        // Where there is no thread, the connection closes and the coordinator comes again.
-        let _ = std::thread::Builder::new().name("gate routes".into()).spawn(listen);
+        if std::thread::Builder::new().name("gate routes".into()).spawn(listen).is_err() {
+            // The connection closes, and the coordinator comes again.
+            counted.coordinators.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Waits for a word and does what it says; nothing when the connection is over.

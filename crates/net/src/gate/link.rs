@@ -35,6 +35,8 @@ pub(crate) struct GateLink {
     channel: SocketChannel,
     gate: String,
     host: String,
+    /// Whether its operator said so.
+    named: bool,
     /// The names of lanes that are registered.
     lanes: HashMap<u16, String>,
 }
@@ -98,7 +100,8 @@ impl GateLink {
                 std::net::IpAddr::V6(ip) => format!("[{ip}]"),
                 std::net::IpAddr::V4(ip) => ip.to_string(),
             });
-            return Ok(Self { channel, gate: access.address.clone(), host, lanes: HashMap::new() });
+            let (gate, named) = (access.address.clone(), access.host.is_some());
+            return Ok(Self { channel, gate, host, named, lanes: HashMap::new() });
         }
         Err(last)
     }
@@ -120,7 +123,11 @@ impl GateLink {
         own: &KeyFingerprint,
         listens: SocketAddr,
     ) -> Result<(), Error> {
-        let to = format!("{}:{}", self.host, listens.port());
+        // At an address of its own a party is reached there alone.
+        let to = match self.named || listens.ip().is_unspecified() {
+            true => format!("{}:{}", self.host, listens.port()),
+            false => listens.to_string(),
+        };
         self.route(meeting_label(agreement, own), to)
     }
 
