@@ -51,6 +51,6 @@ def test_the_lanes_of_a_run_come_through_a_gate(world: World, tmp_path: Path):
     assert not any(isinstance(of, BaseException) for of in done.values()), (done, said)
     assert done["media"].public == done["shop"].public
     assert all(of.workers.processes and not len(of.workers.failed) for of in done.values())
-    carried = [line["name"].split(".")[0] for line in said if line["event"] == "carried"]
+    carried = [line["name"].split("-")[0] for line in said if line["event"] == "carried"]
     # Two crews, of the match and of the computation, whose lanes have the same numbers.
-    assert [carried.count(lane) for lane in ("l0-0", "l1-0")] in ([2, 1], [2, 2]), carried
+    assert carried.count("l0") >= 2 and carried.count("l1") >= 1, carried
