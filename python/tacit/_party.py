@@ -50,7 +50,7 @@ def _workers(launcher: Ray | None, party: str | None) -> Iterator[_tacit.Launche
     if launcher is not None:
         with launcher._open(party or "party") as handle:
             yield handle
-    elif sys.executable and _tacit.__file__:
+    elif sys.executable and not getattr(sys, "frozen", False) and _tacit.__file__:
         # Nothing of this process's environment changes what a worker is.
         worker = Path(__file__).with_name("_worker.py")
         yield [sys.executable, "-I", "-S", str(worker), _tacit.__file__]
@@ -349,7 +349,7 @@ class Party:
             try:
                 with _workers(launcher, self.name) as workers:
                     rows, heard = given(data, stop), shown.listener()
-                    done = self._native.match(rows, file, said.three(), heard, stop, workers)
+                    done = self._native.match(rows, (file, workers), said.three(), heard, stop)
             finally:
                 shown.end()
             fields = json.loads(done)

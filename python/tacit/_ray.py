@@ -23,9 +23,9 @@ _LEAVING = 5.0
 class Ray:
     """A launcher for ``Party.run``: this process coordinates, and workers are actors of a Ray cluster.
 
-    The process must be on a machine of the cluster, or one that reaches all its machines, and they it. ``ray``
-    and the same tacit must be installed on all of them. Ray carries addresses, fingerprints and numbers; rows,
-    shares and keys go between this process and its workers over TLS.
+    The process must be on a machine of the cluster, or one that reaches all its machines, and they it.
+    ``ray`` and the same tacit must be installed on all of them. Ray carries addresses, fingerprints and
+    numbers; rows, shares and keys go between this process and its workers over TLS.
     """
 
     address: str
@@ -104,8 +104,8 @@ def _connect(ray: Any, address: str, namespace: str) -> bool:
 def _same(ray: Any, there: str, said: str) -> bool:
     """Whether two addresses are one: Ray knows a loopback as the address of the machine."""
     here = {ray.util.get_node_ip_address()}
-    (one, one_port), (other, other_port) = ((at.rpartition(":")[0], at.rpartition(":")[2]) for at in (there, said))
-    return one_port == other_port and bool(_addresses(one, here) & _addresses(other, here))
+    (one, _, port), (other, _, other_port) = there.rpartition(":"), said.rpartition(":")
+    return port == other_port and bool(_addresses(one, here) & _addresses(other, here))
 
 
 def _addresses(host: str, here: set[str]) -> set[str]:
@@ -136,6 +136,8 @@ class _Called:
     summons: str
     ref: Any
     since: float
+    again: bool = False
+    """Whether it has worked before: it may have ended since."""
     there: bool = False
     """Whether it works, and has not only been asked for."""
     leaves: float | None = None
@@ -168,7 +170,7 @@ class _Actors(threading.Thread):
         while not self._ended.is_set():
             asked = self._handle.next(_LOOK)
             while asked is not None:
-                self._take(*asked)
+                self._take(*asked[:2])
                 asked = self._handle.next(0)
             refs = {called.ref: number for number, called in self._called.items()}
             if refs:
@@ -177,13 +179,14 @@ class _Actors(threading.Thread):
                     self._done(refs[ref])
             self._look()
 
-    def _take(self, number: int, summons: str | None, lane: int, start: int) -> None:
+    def _take(self, number: int, summons: str | None) -> None:
         if summons is None:
             self._leave(number)
             return
         try:
-            actor = self._idle.pop() if self._idle else self._new()
-            self._called[number] = _Called(actor, summons, actor.begin.remote(), time.monotonic())
+            again = bool(self._idle)
+            actor = self._idle.pop() if again else self._new()
+            self._called[number] = _Called(actor, summons, actor.begin.remote(), time.monotonic(), again)
         except Exception as error:
             self._handle.is_gone(number, f"no actor can be started: {_reason(error)}")
 
@@ -218,14 +221,20 @@ class _Actors(threading.Thread):
         except Exception as error:
             self._called.pop(number, None)
             self._kill(called.actor)
-            if called.leaves is None:
+            if called.leaves is not None:
+                return
+            if called.again and not called.there:
+                # Its node went while it had nothing to do, which is nobody's failure.
+                self._take(number, called.summons)
+            else:
                 self._handle.is_gone(number, _reason(error))
 
     def _begun(self, number: int, called: _Called, here: Any) -> None:
         host = _hosts(self._ray)[here.node]
         if here.version != _tacit.__version__:
             raise RuntimeError(
-                f"the node {host} has tacit {here.version}, and this process {_tacit.__version__}: install one"
+                f"the node {host} has tacit {here.version}, and this process {_tacit.__version__}: install "
+                "one of them"
             )
         self._came = True
         self._handle.has_key(number, here.key)

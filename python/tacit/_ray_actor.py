@@ -50,5 +50,8 @@ class Worker:
 
 # Ray's own retries would make an attempt at a unit twice: its coordinator starts another worker instead.
 ACTOR = ray.remote(
-    max_restarts=0, max_task_retries=0, concurrency_groups={"work": 1, "control": 1}, scheduling_strategy="SPREAD"
+    max_restarts=0,
+    max_task_retries=0,
+    concurrency_groups={"work": 1, "control": 1},
+    scheduling_strategy="SPREAD",
 )(Worker)

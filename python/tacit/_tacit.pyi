@@ -109,11 +109,10 @@ class Party:
     def match(
         self,
         data: _Path | Rows | None,
-        out: _Path,
+        out_by: tuple[_Path, Launcher | list[str] | None],
         said: tuple[bool, bool, bool],
         listener: _Listener | None = None,
         stop: Stop | None = None,
-        workers: Launcher | list[str] | None = None,
     ) -> str: ...
 
 @final

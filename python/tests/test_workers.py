@@ -65,7 +65,7 @@ def files(folder: Path, rows: int) -> int:
         truth += of if is_ill else 0
         ill.append(f"p{i},{int(is_ill)}")
         days.append(f"p{i},{of}")
-    for name, lines in zip(NAMES, (ill, days)):
+    for name, lines in zip(NAMES, (ill, days), strict=True):
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
     return truth
 
@@ -139,7 +139,10 @@ def test_a_worker_that_is_killed_changes_no_result(tmp_path: Path, monkeypatch: 
 
 def test_the_key_of_state_is_where_it_is_said(world: World, tmp_path: Path):
     """And the match of a run that is kept goes over lanes of worker processes."""
-    how = {name: {"state": str(tmp_path / f"{name}.state"), "state_key": tmp_path / f"{name}.k"} for name in world.files}
+    how = {
+        name: {"state": str(tmp_path / f"{name}.state"), "state_key": tmp_path / f"{name}.k"}
+        for name in world.files
+    }
     sides = world.parties(world.study(), "keyed", spool=True, workers=2)
     done = both(
         {

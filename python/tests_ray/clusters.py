@@ -1,6 +1,7 @@
-"""Ray clusters of this machine: of two nodes each, with ports and folders of their own, ended whatever happens.
+"""Ray clusters of this machine: of two nodes each, with ports and folders of their own, ended in any case.
 
-Each node is a session of processes, so that all of them are found again: `ray stop` would end those of others.
+Each node is a session of processes, so that all of them are found again: `ray stop` would end those of
+others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from pathlib import Path
 
 START_S = 180
 PR_SET_PDEATHSIG = 1
-ENV = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1", "RAY_memory_monitor_refresh_ms": "0"}
+ENV = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+    # What else runs on the machine is no reason to end a worker.
+    "RAY_memory_monitor_refresh_ms": "0",
+}
 
 
 def with_parent() -> None:
@@ -134,7 +140,8 @@ class Cluster:
         names += ["metrics-export-port", "runtime-env-agent-port", "node-manager-port", "object-manager-port"]
         head = [f"--{name}={base + 1 + at}" for at, name in enumerate(names)]
         workers = f"--min-worker-port={base + 20}", f"--max-worker-port={base + 99}"
-        head += ["--head", f"--port={base}", f"--temp-dir={self.folder}", "--include-dashboard=false", *workers]
+        head += ["--head", f"--port={base}", f"--temp-dir={self.folder}", "--include-dashboard=false"]
+        head += workers
         self.nodes.append(Node(head, self.folder / "head.log"))
         self.await_nodes(1)
         second = [f"--{name}={base + 101 + at}" for at, name in enumerate(names)]
@@ -154,7 +161,8 @@ class Cluster:
                     raise RuntimeError(f"a node of Ray ended: {node.log.read_text()[-2000:]}")
             if self.nodes[0].has("gcs_server"):
                 asked = [sys.executable, "-c", program, self.address]
-                done = subprocess.run(asked, capture_output=True, text=True, timeout=START_S, env=os.environ | ENV)
+                env = os.environ | ENV
+                done = subprocess.run(asked, capture_output=True, text=True, timeout=START_S, env=env)
                 if done.stdout.strip() == str(count):
                     return
             time.sleep(0.5)

@@ -1,5 +1,8 @@
-"""One party of a run, in a process of its own: its cluster's address, or how many workers, and its settings as
-JSON on standard input; its report, or its error, as JSON on standard output; what happens as lines before."""
+"""One party of a run, in a process of its own.
+
+On standard input as JSON: its party file, settings, workers, and the address of its cluster where it has one.
+On standard output as lines of JSON: what happens, and at last its report or its error.
+"""
 
 import json
 import sys

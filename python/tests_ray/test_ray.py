@@ -1,4 +1,4 @@
-"""Two parties, each with a Ray cluster of two nodes of its own: what comes out is what the command's run gives."""
+"""Two parties, each with a Ray cluster of two nodes of its own: results are those of the command's run."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ class World:
     def __init__(self, folder: Path, *, rows: int, pid: bool) -> None:
         self.folder = folder
         keys = {name: tacit.keygen(folder / f"{name}.key").fingerprint for name in NAMES}
-        how = {"protocol": "pid", "aligned": ""} if pid else {"protocol": "aligned", "aligned": "rows aligned\n"}
+        how = {"protocol": "aligned", "aligned": "rows aligned\n"}
+        if pid:
+            how = {"protocol": "pid", "aligned": ""}
         (folder / "study.toml").write_text(STUDY.format(**keys, **how))
         weights, days, self.truth = ["person,weight"], ["person,days"], 0
         for i in range(rows):
@@ -111,12 +113,13 @@ class World:
             self.truth += weight * of if shared else 0
             weights.append(f"p{i},{weight}")
             days.append(f"{'p' if shared else 'q'}{i},{of}")
-        for name, lines in zip(NAMES, (weights, days)):
+        for name, lines in zip(NAMES, (weights, days), strict=True):
             (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
         with socket.socket() as bound:
             bound.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{bound.getsockname()[1]}"
-        for name, meet in zip(NAMES, (f'listen = "{address}"', f'peer = "{address}"')):
+        meets = f'listen = "{address}"', f'peer = "{address}"'
+        for name, meet in zip(NAMES, meets, strict=True):
             more = f'state = "state-{name}"\nstate_key = "{name}.state"\nspool = true' if pid else ""
             (folder / f"{name}.toml").write_text(PARTY.format(name=name, meet=meet, more=more))
 
@@ -210,8 +213,11 @@ def by_the_command(world: World, workers: int) -> list[dict[str, Any]]:
     """The same by two processes of the command."""
     world.forget()
     program = os.environ["TACIT_COMMAND"]
-    words = [[program, "run", str(world.folder / f"{name}.toml"), "--json", "--workers", str(workers)] for name in NAMES]
-    runs = [subprocess.Popen(one, stdout=subprocess.PIPE, text=True) for one in words]
+    files = [str(world.folder / f"{name}.toml") for name in NAMES]
+    words = ["--json", "--workers", str(workers)]
+    runs = [
+        subprocess.Popen([program, "run", file, *words], stdout=subprocess.PIPE, text=True) for file in files
+    ]
     return [json.loads(run.communicate(timeout=LIMIT_S)[0]) for run in runs]
 
 
@@ -229,14 +235,15 @@ def test_a_study_end_to_end_by_two_clusters(clusters: list[Cluster], tmp_path: P
     """Matched and computed on lanes of actors of both clusters; the command's run has the same answer."""
     world = World(tmp_path, rows=20_000, pid=True)
     parties = [
-        drivers(world, name, address=cluster.address, workers=2) for name, cluster in zip(NAMES, clusters)
+        drivers(world, name, address=cluster.address, workers=2)
+        for name, cluster in zip(NAMES, clusters, strict=True)
     ]
     here = reports_of(parties)
     world.check(here)
     charged = charges(world)
     there = by_the_command(world, 2)
     world.check(there)
-    for ours, theirs in zip(here, there):
+    for ours, theirs in zip(here, there, strict=True):
         assert ours["view"] == theirs["view"] and ours["study"] == theirs["study"]
         assert ours["workers"]["processes"] and not ours["workers"]["failed"]
         assert not [node for cluster in clusters for node in (0, 1) if actors(cluster, node)]
@@ -247,7 +254,8 @@ def test_an_actor_and_a_node_are_killed(clusters: list[Cluster], aligned: World,
     """What they did is done again by others, nothing else is, and each ledger has one charge."""
     aligned.forget()
     first, second = [
-        drivers(aligned, name, address=cluster.address, workers=3) for name, cluster in zip(NAMES, clusters)
+        drivers(aligned, name, address=cluster.address, workers=3)
+        for name, cluster in zip(NAMES, clusters, strict=True)
     ]
     first.wait("units", 1)
     done, of = first.heard[-1][2:]
@@ -281,7 +289,8 @@ def test_errors_say_what_is_wrong(clusters: list[Cluster], aligned: World, drive
     first = drivers(aligned, NAMES[0], address=clusters[0].address, workers=1, ray=ray)
     second = drivers(aligned, NAMES[1], workers=1)
     said = first.end()
-    assert said["code"] == 3 and "no actor came within 3 s: one of 64 cores was asked for" in said["text"], said
+    assert said["code"] == 3, said
+    assert "no actor came within 3 s: one of 64 cores was asked for" in said["text"], said
     assert second.end()["error"] == "PeerError"
     with pytest.raises(tacit.InputError, match="name its head"):
         tacit.Ray("auto", workers=2)
@@ -295,7 +304,8 @@ def test_what_a_worker_says_is_what_is_told(clusters: list[Cluster]) -> None:
 import ray
 from tacit._ray import _connect, _reason
 from tacit._ray_actor import ACTOR
-assert _connect(ray, {clusters[0].address!r}, "tacit-x") and not _connect(ray, {clusters[0].address!r}, "tacit-x")
+at = {clusters[0].address!r}
+assert _connect(ray, at, "tacit-x") and not _connect(ray, at, "tacit-x")
 actor = ACTOR.options(num_cpus=1).remote()
 here = ray.get(actor.begin.remote(), timeout=120)
 assert here.key.startswith("tacit1:"), here

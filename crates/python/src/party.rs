@@ -171,20 +171,20 @@ impl PartyHandle {
         parts.map_err(|e| raised(py, &e))?.into_iter().map(part).collect()
     }
 
-    /// This party's half of a match, whose part goes to the Parquet file `out`: what `tacit match --json`
-    /// prints.
-    #[pyo3(signature = (data, out, said, listener = None, stop = None, workers = None))]
+    /// This party's half of a match, whose part goes to the Parquet file `out`, by workers there: what `tacit
+    /// match --json` prints.
+    #[pyo3(signature = (data, out_by, said, listener = None, stop = None))]
     fn r#match(
         &self,
         py: Python<'_>,
         data: Option<GivenData>,
-        out: PathBuf,
+        out_by: (PathBuf, Option<GivenWorkers>),
         said: Said,
         listener: Option<Py<PyAny>>,
         stop: Option<&StopHandle>,
-        workers: Option<GivenWorkers>,
     ) -> PyResult<String> {
-        let (ready, workers) = (self.ready(py, data, said)?, GivenWorkers::place(workers));
+        let (ready, (out, workers)) = (self.ready(py, data, said)?, out_by);
+        let workers = GivenWorkers::place(workers);
         let done = watched(py, (listener, stop), move |teller| {
             let (party, opened) = ready.open()?;
             json(&job::run::run_match(&party, &opened, &out, &teller.watch(workers))?)

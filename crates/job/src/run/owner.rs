@@ -300,7 +300,11 @@ impl<'a> OwnerRun<'a> {
     /// already.
     fn settle_units(&mut self, agreement: &Agreement) -> Result<(), Error> {
         let Checked { study, rows, me, .. } = self.checked;
-        self.workers = memory::workers(self.party, rows.len());
+        self.workers = match (&self.watch.workers, self.party.workers.count) {
+            // They take nothing of this party's memory.
+            (WorkerPlace::Launched(_), Some(count)) => count.into(),
+            _ => memory::workers(self.party, rows.len()),
+        };
         if !outsourced::computes_in_units(study) {
             return Ok(());
         }

@@ -1,16 +1,16 @@
 //! Workers that somebody else starts, on this machine or another one: actors of a cluster, for example.
 //!
 //! Functionality: a launcher is told that a worker is due, and starts a process. The process makes a key and
-//! tells its fingerprint; it is told where its coordinator awaits it, and which key that one has. It connects,
-//! both prove their keys, and from then on it is a worker as any other ([`super::process`]), at the end of a
-//! tunnel.
+//! tells its fingerprint; it is told where its coordinator awaits it, and which key that one has. It
+//! connects, both prove their keys, and from then on it is a worker as any other ([`super::process`]), at the
+//! end of a tunnel.
 //!
 //! Who learns what: the launcher, and all that carries its words, see an address, fingerprints and numbers.
 //! Orders, rows, keys of a match and shares go over the two connections of TLS alone. Who can change words of
 //! the launcher can be a worker, and sees the rows of units: a party trusts its own cluster so far.
 //!
-//! A worker that is due and does not come yet is no failure: units go over other lanes meanwhile, and it joins
-//! when it comes. One that is taken away is as one that died.
+//! A worker that is due and does not come yet is no failure: units go over other lanes meanwhile, and it
+//! joins when it comes. One that is taken away is as one that died.
 
 use super::lane::{Tell, host_and_port};
 use super::launch::WorkerPlace;
@@ -50,8 +50,8 @@ pub trait WorkerLauncher: Send + Sync {
     /// How many cores a worker has.
     fn cores(&self) -> usize;
 
-    /// A worker is due: it is told what the call says, and its answer is given. Returns at once, with a number
-    /// for the worker.
+    /// A worker is due: it is told what the call says, and its answer is given. Returns at once, with a
+    /// number for the worker.
     fn start(&self, call: WorkerCall) -> u64;
 
     /// Nobody waits for a worker any more.
