@@ -36,7 +36,7 @@ def test_numbers_and_counts(reports, command, tmp_path):
     assert report.numbers.columns == lines[0].split(",") and len(report.numbers) == len(lines) - 1
     frame = report.numbers.to_pandas()
     assert list(frame.columns) == report.numbers.columns
-    assert report.estimate.lift in list(frame[frame["kind"] == "computed"]["value"])
+    assert report.estimate.lift in list(frame[frame["kind"] == "estimate"]["value"])
     counts = report.counts.to_polars()
     assert counts.height == len(report.counts) == sum(len(cell.counts) for cell in report.view.cells)
     assert report.counts.to_arrow().num_rows == counts.height

@@ -288,7 +288,7 @@ fn public_guarantee(checked: &Checked, noised: bool) -> Vec<String> {
         Noise::Lift { mode, viewer, clamp, .. } => {
             lines.push(of_unit(calibrated(mode.guarantee(*viewer)), study, noised));
             lines.extend(one_row(reach, "people"));
-            lines.push(of_unit(of_clamped(*clamp), study, noised));
+            lines.push(of_unit(of_clamped(clamp), study, noised));
             if checked.built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some()) {
                 lines.push(
                     "The sizes of both arms were made public by the release mode, exactly: they follow from \
@@ -385,7 +385,7 @@ struct Known {
 /// What the noise of a view is for.
 enum Noise {
     /// A lift study, clamped at so much per person.
-    Lift { mode: ReleaseMode, viewer: ReaderRole, clamp: UnitAmount, known: Known },
+    Lift { mode: ReleaseMode, viewer: ReaderRole, clamp: String, known: Known },
     /// A user's own program with noised outputs.
     Program(Known),
     /// A user's own program without noise.
@@ -403,7 +403,10 @@ fn noise(checked: &Checked, public: bool) -> Noise {
             } else {
                 ReaderRole::Advertiser
             },
-            clamp: UnitAmount { parts: lift.rule.clamp.into(), scale: lift.scale() },
+            clamp: wording::in_unit(
+                UnitAmount { parts: lift.rule.clamp.into(), scale: lift.scale() },
+                lift.advertisers.iter().find_map(|advertiser| advertiser.value.unit()),
+            ),
         },
         _ if checked.built.program.mechanisms.is_empty() => Noise::None,
         _ => Noise::Program(known),
@@ -431,12 +434,13 @@ fn guarantee(
     servers: Option<&ServersInfo>,
 ) -> Vec<String> {
     let mut lines = match noise {
-        Noise::Lift { mode, viewer, clamp, .. } => lift_covers(*mode, *viewer, *clamp, disclosed, reach),
+        Noise::Lift { mode, viewer, clamp, .. } => lift_covers(*mode, *viewer, clamp, disclosed, reach),
         Noise::Program(_) => program_covers(disclosed, reach),
         Noise::None => exact_covers(disclosed),
     };
     lines.extend(wording::who_learnt(disclosed));
     if let Some([test, control]) = disclosed.published_groups {
+        let [test, control] = [test, control].map(page::numbers::count);
         lines.push(format!("The group sizes {test} and {control} were made public by the release mode."));
     }
     if let Some(servers) = servers {
@@ -477,7 +481,7 @@ fn probing(disclosed: &Disclosure) -> &'static str {
 fn lift_covers(
     mode: ReleaseMode,
     viewer: ReaderRole,
-    clamp: UnitAmount,
+    clamp: &str,
     disclosed: &Disclosure,
     reach: u32,
 ) -> Vec<String> {
@@ -512,7 +516,7 @@ fn calibrated(guarantee: &str) -> String {
 }
 
 /// What an interval of a lift study is of.
-fn of_clamped(clamp: UnitAmount) -> String {
+fn of_clamped(clamp: &str) -> String {
     format!("{CLAMPED} {clamp} per person, not of unclamped ones.")
 }
 
@@ -626,7 +630,7 @@ fn one_row(reach: u32, what: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const CLAMP: UnitAmount = UnitAmount { parts: 3, scale: 1 };
+    const CLAMP: &str = "3";
     const KNOWN: Known = Known { by_peer: true, public: false };
 
     fn lines(noise: &Noise) -> Vec<String> {
@@ -645,7 +649,7 @@ mod tests {
             ReleaseMode::Algorithm1AsPublished,
         ] {
             for viewer in [ReaderRole::Publisher, ReaderRole::Advertiser] {
-                let lines = lines(&Noise::Lift { mode, viewer, clamp: CLAMP, known: KNOWN });
+                let lines = lines(&Noise::Lift { mode, viewer, clamp: CLAMP.into(), known: KNOWN });
                 assert!(
                     lines[0].starts_with("The noise taken by itself")
                         && lines[0].contains(mode.guarantee(viewer))
@@ -666,7 +670,7 @@ mod tests {
         let study = Study::parse("lift.toml", &text).expect("a study");
         for mode in [ReleaseMode::Sums, ReleaseMode::Variance, ReleaseMode::Algorithm1] {
             for viewer in [ReaderRole::Publisher, ReaderRole::Advertiser] {
-                let lines = lines(&Noise::Lift { mode, viewer, clamp: CLAMP, known: KNOWN });
+                let lines = lines(&Noise::Lift { mode, viewer, clamp: CLAMP.into(), known: KNOWN });
                 let said: Vec<String> = lines.into_iter().map(|line| of_unit(line, &study, true)).collect();
                 assert!(said[0].contains("one household") && !said[0].contains("user"), "{said:?}");
                 assert!(said[2].contains("clamped at 3 per household"), "{said:?}");
@@ -716,7 +720,7 @@ mod tests {
         let noise = Noise::Lift {
             mode: ReleaseMode::Sums,
             viewer: ReaderRole::Publisher,
-            clamp: CLAMP,
+            clamp: CLAMP.into(),
             known: KNOWN,
         };
         let lines = guarantee(&noise, &disclosed, 1, None);
@@ -751,7 +755,7 @@ mod tests {
         let noise = Noise::Lift {
             mode: ReleaseMode::Sums,
             viewer: ReaderRole::Advertiser,
-            clamp: CLAMP,
+            clamp: CLAMP.into(),
             known: KNOWN,
         };
         let lines = guarantee(&noise, &disclosed, 3, None);

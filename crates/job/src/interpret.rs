@@ -257,10 +257,7 @@ fn arm_name(arm: TrialArm) -> String {
 
 /// The name of a quantity in the JSON report.
 fn quantity(quantity: Quantity) -> String {
-    match quantity {
-        Quantity::Squares => "squares".into(),
-        other => other.name().replace(' ', "_"),
-    }
+    quantity.name().replace(' ', "_")
 }
 
 /// What was released for one cell.

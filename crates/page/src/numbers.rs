@@ -137,9 +137,21 @@ pub fn percent(part: f64) -> String {
     }
 }
 
-/// `0.038`, `< 0.0001`.
+/// Levels that a p-value is held against.
+const LEVELS: [f64; 4] = [0.1, 0.05, 0.01, 0.001];
+/// Most digits of a p-value that is next to one of them.
+const P_DIGITS: i32 = 6;
+
+/// `0.038`, `0.20`, `< 0.0001`: two digits, and more where these would say another side of a level: 0.0496 is
+/// no 0.050.
 pub fn p_value(value: f64) -> String {
-    if value < 0.0001 { "< 0.0001".to_owned() } else { short(value, 2) }
+    if value < 0.0001 {
+        return "< 0.0001".to_owned();
+    }
+    let sides = |value: f64| LEVELS.map(|level| value.partial_cmp(&level));
+    let shown = |digits: i32| significant(value, digits);
+    let same = |text: &String| text.parse().is_ok_and(|shown: f64| sides(shown) == sides(value));
+    (2..=P_DIGITS).map(shown).find(same).unwrap_or_else(|| shown(P_DIGITS))
 }
 
 /// `0.04 s`, `39.5 s`, `4 min 12 s`, `3 h 05 min`.
@@ -258,6 +270,15 @@ mod tests {
     fn releases_and_noise_have_values() {
         let shown = ["release", "noise", "shop-1/release", "compute"].map(handled);
         assert_eq!(shown, ["values", "values", "values", "rows"]);
+    }
+
+    /// Beside an interval that leaves no difference out stands no p-value that says the contrary.
+    #[test]
+    fn p_values_stay_on_their_side_of_a_level() {
+        let shown = [0.0496, 0.05, 0.0501, 0.2, 0.038, 0.009_999_6, 1.0, 0.000_05].map(p_value);
+        let wanted = ["0.0496", "0.050", "0.0501", "0.20", "0.038", "0.0099996", "1.0", "< 0.0001"];
+        assert_eq!(shown, wanted);
+        assert_eq!([0.049_999_999_9, f64::NAN].map(p_value), ["0.0500000", MISSING]);
     }
 
     #[test]

@@ -99,6 +99,29 @@ fn spreads_without_noise_are_those_of_the_sample() {
     close(standard_deviation(&x, [0.0, 20.0], 0.95).unwrap().value.unwrap(), 11f64.sqrt(), 1e-9);
 }
 
+/// Values that are skewed alike are far from their means together, never one above and one below: by 18 and
+/// by 10 here, where a range of -8 to 10 leaves 18 for both.
+#[test]
+fn two_skewed_values_have_narrower_intervals() {
+    // 10,000 rows; of either value a tenth is 10, a hundredth both.
+    let [n, s, q, both] = [1e4, 1e4, 1e5, 1e4];
+    let skewed = exact(&[n, s, s, q, both, q]);
+    let moved = |low: f64| {
+        let (sum, square) = (s - low * n, q - 2.0 * low * s + low * low * n);
+        exact(&[n, sum, sum, square, both - 2.0 * low * s + low * low * n, square])
+    };
+    for of in [covariance, correlation] {
+        let half = |sums: &NoisyMoments, low: f64| {
+            let found = of(sums, [[low, 10.0]; 2], 0.95).unwrap();
+            close(found.value.unwrap(), 0.0, 1e-9);
+            0.5 * (found.high - found.low)
+        };
+        let part = half(&skewed, 0.0) / half(&moved(-8.0), -8.0);
+        let expected = (0.5 * (1.0 + (10.0f64 / 18.0).powi(2))).sqrt();
+        close(part, expected, 0.03);
+    }
+}
+
 /// The 8th and the 18th of 25 values bound the median (Thompson 1936): P(Binomial(25, 1/2) <= 7) = .0216.
 #[test]
 fn a_quantile_without_noise_is_bounded_by_order_statistics() {

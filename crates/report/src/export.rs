@@ -1,7 +1,7 @@
 //! The numbers of a report as one table, for spreadsheets and programs: CSV and Excel.
 //!
-//! Labels come from a study and its peers: none becomes a formula where a file is opened. Numbers are whole
-//! and unrounded, but in Excel, whose own numbers have 15 digits: longer ones are text there.
+//! Labels come from a study and its peers: none becomes a formula where a file is opened. Released numbers
+//! are whole and unrounded, but in Excel, whose own numbers have 15 digits: longer ones are text there.
 
 #[cfg(test)]
 mod tests;
@@ -14,8 +14,8 @@ use base::Error;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
 use serde_json::{Map, Value};
 
-/// Titles of the columns.
-const COLUMNS: [&str; 17] = [
+/// Titles of the columns of a lift study.
+const LIFT_COLUMNS: &[&str] = &[
     "viewer",
     "family",
     "group",
@@ -34,6 +34,25 @@ const COLUMNS: [&str; 17] = [
     "holm",
     "refused",
 ];
+/// Those of a program, which has no families and arms and refuses no cell.
+const PROGRAM_COLUMNS: &[&str] = &[
+    "viewer",
+    "group",
+    "quantity",
+    "value",
+    "unit",
+    "kind",
+    "noise",
+    "sigma",
+    "low",
+    "high",
+    "level",
+    "noise_half_width",
+    "p_value",
+    "holm",
+];
+/// Digits of what is computed, in CSV: more than noise leaves, without the last bits of a float.
+const DIGITS: usize = 10;
 /// Longest text of a cell: Excel takes 32,767 characters.
 const TEXT_CHARS: usize = 1_000;
 /// Digits that a number of Excel has.
@@ -46,8 +65,10 @@ enum Field {
     Empty,
     /// Words of ours, or of others.
     Text(String),
-    /// In decimal.
+    /// In decimal, whole as it was released.
     Number(String),
+    /// What was computed.
+    Float(f64),
 }
 
 impl Field {
@@ -57,7 +78,7 @@ impl Field {
 
     fn float(value: impl Into<Option<f64>>) -> Self {
         let value = value.into().filter(|value| value.is_finite());
-        value.map_or(Self::Empty, |value| Self::Number(value.to_string()))
+        value.map_or(Self::Empty, Self::Float)
     }
 
     /// What a report has in decimal; anything else is text.
@@ -73,6 +94,7 @@ impl Field {
         match self {
             Self::Empty => String::new(),
             Self::Number(number) => number.clone(),
+            Self::Float(value) => rounded(*value).to_string(),
             Self::Text(text) => {
                 // Behind a sign that separates fields elsewhere, too.
                 let part = |part: &str| {
@@ -96,6 +118,7 @@ impl Field {
         match self {
             Self::Empty => None,
             Self::Text(text) => Some(Value::from(text.as_str())),
+            Self::Float(value) => Some(Value::from(*value)),
             Self::Number(number) => Some(match number.parse::<i64>() {
                 Ok(whole) => Value::from(whole),
                 Err(_) if is_whole(number) => Value::from(number.as_str()),
@@ -109,6 +132,9 @@ impl Field {
             Self::Empty => {}
             Self::Text(text) => {
                 sheet.write_string(row, column, text)?;
+            }
+            Self::Float(value) => {
+                sheet.write_number(row, column, *value)?;
             }
             Self::Number(number) => {
                 let digits = number.bytes().filter(u8::is_ascii_digit).count();
@@ -124,11 +150,16 @@ impl Field {
     }
 }
 
+/// To [`DIGITS`] digits: its shortest text says no more than these.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.*e}", DIGITS - 1).parse().unwrap_or(value)
+}
+
 fn is_whole(number: &str) -> bool {
     !number.contains(['.', 'e'])
 }
 
-/// One number with what belongs to it; fields by the names of [`COLUMNS`].
+/// One number with what belongs to it; fields by the titles of the columns.
 #[derive(Clone, Debug, Default)]
 struct NumberRow {
     viewer: Field,
@@ -150,33 +181,33 @@ struct NumberRow {
 }
 
 impl NumberRow {
-    fn fields(&self) -> [&Field; COLUMNS.len()] {
-        let [low, high] = &self.ends;
-        [
-            &self.viewer,
-            &self.family,
-            &self.group,
-            &self.quantity,
-            &self.arm,
-            &self.value,
-            &self.unit,
-            &self.kind,
-            &self.noise,
-            &self.sigma,
-            low,
-            high,
-            &self.level,
-            &self.noise_half_width,
-            &self.p_value,
-            &self.holm,
-            &self.refused,
-        ]
+    fn field(&self, title: &str) -> &Field {
+        match title {
+            "viewer" => &self.viewer,
+            "family" => &self.family,
+            "group" => &self.group,
+            "quantity" => &self.quantity,
+            "arm" => &self.arm,
+            "value" => &self.value,
+            "unit" => &self.unit,
+            "kind" => &self.kind,
+            "noise" => &self.noise,
+            "sigma" => &self.sigma,
+            "low" => &self.ends[0],
+            "high" => &self.ends[1],
+            "level" => &self.level,
+            "noise_half_width" => &self.noise_half_width,
+            "p_value" => &self.p_value,
+            "holm" => &self.holm,
+            _ => &self.refused,
+        }
     }
 }
 
 /// Every number that a report or a public result holds, a row each.
 pub struct NumberTable {
     study: StudyInfo,
+    columns: &'static [&'static str],
     rows: Vec<NumberRow>,
 }
 
@@ -186,32 +217,36 @@ impl NumberTable {
     pub fn of(report: &RunReport) -> Self {
         let public = report.public.iter().flat_map(|view| rows("everybody", view));
         let own = (!report.is_public()).then(|| rows(&report.party, &report.view));
-        Self { study: report.study.clone(), rows: public.chain(own.into_iter().flatten()).collect() }
+        let rows = public.chain(own.into_iter().flatten()).collect();
+        Self { study: report.study.clone(), columns: columns(&report.view), rows }
     }
 
     /// What may be passed on.
     #[must_use]
     pub fn of_public(public: &PublicReport) -> Self {
-        Self { study: public.study.clone(), rows: rows("everybody", &public.public) }
+        let rows = rows("everybody", &public.public);
+        Self { study: public.study.clone(), columns: columns(&public.public), rows }
     }
 
     /// Lines of comma-separated cells; the first one has the titles.
     #[must_use]
     pub fn csv(&self) -> String {
-        let line = |cells: Vec<String>| cells.join(",") + "\n";
-        let head = line(COLUMNS.map(str::to_owned).to_vec());
-        let rows = self.rows.iter().map(|row| line(row.fields().map(Field::csv).to_vec()));
-        head + &rows.collect::<String>()
+        let row = |row: &NumberRow| {
+            let cells: Vec<String> = self.columns.iter().map(|title| row.field(title).csv()).collect();
+            cells.join(",") + "\n"
+        };
+        let rows: String = self.rows.iter().map(row).collect();
+        format!("{}\n{rows}", self.columns.join(","))
     }
 
     /// Titles of the columns, and an object of each row with what is not empty in it.
     #[must_use]
     pub fn objects(&self) -> (&'static [&'static str], Vec<Map<String, Value>>) {
         let row = |row: &NumberRow| {
-            let cells = COLUMNS.iter().zip(row.fields());
-            cells.filter_map(|(title, field)| Some(((*title).to_owned(), field.json()?))).collect()
+            let cell = |title: &&str| Some(((*title).to_owned(), row.field(title).json()?));
+            self.columns.iter().filter_map(cell).collect()
         };
-        (&COLUMNS, self.rows.iter().map(row).collect())
+        (self.columns, self.rows.iter().map(row).collect())
     }
 
     /// A workbook: a sheet of numbers, and one that says of which study these are. The same numbers give the
@@ -232,12 +267,12 @@ impl NumberTable {
         let bold = Format::new().set_bold();
         let numbers = book.add_worksheet();
         numbers.set_name("numbers")?.set_freeze_panes(1, 0)?;
-        for (column, title) in (0..).zip(COLUMNS) {
-            numbers.write_string_with_format(0, column, title, &bold)?;
+        for (column, title) in (0..).zip(self.columns) {
+            numbers.write_string_with_format(0, column, *title, &bold)?;
         }
         for (place, row) in (1..).zip(&self.rows) {
-            for (column, field) in (0..).zip(row.fields()) {
-                field.write(numbers, place, column)?;
+            for (column, title) in (0..).zip(self.columns) {
+                row.field(title).write(numbers, place, column)?;
             }
         }
         numbers.autofit();
@@ -255,6 +290,13 @@ impl NumberTable {
         }
         about.autofit();
         book.save_to_buffer()
+    }
+}
+
+fn columns(view: &ResultView) -> &'static [&'static str] {
+    match view {
+        ResultView::Lift(_) => LIFT_COLUMNS,
+        ResultView::Program { .. } => PROGRAM_COLUMNS,
     }
 }
 
@@ -288,8 +330,8 @@ fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
         ..NumberRow::default()
     };
     let per_person = format!("{noun} per person");
-    let computed = |quantity: &str, unit: &str| NumberRow {
-        kind: Field::text("computed"),
+    let estimated = |quantity: &str, unit: &str| NumberRow {
+        kind: Field::text("estimate"),
         level: Field::float(view.confidence),
         ..of(quantity, unit)
     };
@@ -311,7 +353,7 @@ fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
         noise_half_width: Field::float(0.5 * (estimate.noise_interval[1] - estimate.noise_interval[0])),
         p_value: Field::float(estimate.p_value),
         holm: Field::float(cell.holm),
-        ..computed("difference of means", &per_person)
+        ..estimated("difference of means", &per_person)
     }];
     let rates = estimate.rates.into_iter().flatten().zip(["test", "control"]);
     rows.extend(rates.map(|(rate, name)| NumberRow {
@@ -319,13 +361,13 @@ fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
         value: Field::float(rate.mean),
         ends: [rate.mean - rate.half_width, rate.mean + rate.half_width].map(Field::float),
         noise_half_width: Field::float(rate.noise_half_width),
-        ..computed("mean", &per_person)
+        ..estimated("mean", &per_person)
     }));
     rows.extend(estimate.relative.map(|relative| NumberRow {
         arm: arm(view, None),
         value: Field::float(relative),
         level: Field::Empty,
-        ..computed("relative difference", "")
+        ..estimated("relative difference", "")
     }));
     rows.extend(cell.counts.iter().map(|count| NumberRow {
         arm: arm(view, count.arm.as_deref()),
@@ -333,7 +375,7 @@ fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
         kind: Field::text(if count.derived { "computed" } else { "released" }),
         noise: Field::text(if count.sigma.is_some() { "noised" } else { "exact" }),
         sigma: Field::float(count.sigma),
-        ..of(&count.quantity, &unit_of(view, count))
+        ..of(&wording::quantity(&count.quantity), &unit_of(view, count))
     }));
     rows
 }
@@ -358,7 +400,7 @@ fn of_derived(derived: &DerivedView) -> Vec<NumberRow> {
         quantity: Field::text(&derived.statistic),
         value: Field::float(derived.value),
         unit: Field::text(&derived.unit),
-        kind: Field::text("computed"),
+        kind: Field::text("estimate"),
         noise: Field::text("noised"),
         ends: ends.map(Field::float),
         level: Field::float(derived.level),
@@ -384,7 +426,12 @@ fn of_output(output: &ProgramOutput) -> NumberRow {
         value,
         kind: Field::text("released"),
         noise: Field::text(if output.is_exact() { "exact" } else { "noised" }),
-        sigma: output.sigma.as_deref().map_or(Field::Empty, Field::decimal),
+        sigma: output.sigma.as_deref().map_or(Field::Empty, sigma),
         ..NumberRow::default()
     }
+}
+
+/// A sigma has fewer digits than the text that reports have of it.
+fn sigma(text: &str) -> Field {
+    text.parse::<f64>().map_or_else(|_| Field::text(text), Field::float)
 }

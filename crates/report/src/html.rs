@@ -19,6 +19,9 @@ use page::markup::{Markup, element, text, words};
 /// Nothing but the page's own style may load, whatever a browser or an editor of the file adds.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+/// As many released numbers stand on the page without a click.
+const UNFOLDED: usize = 12;
+
 /// The page of one party's report: HTML that is also well-formed XML. All charts are SVG in the page.
 #[must_use]
 pub fn render(report: &RunReport) -> String {
@@ -268,25 +271,46 @@ fn lift(shown: Shown<'_>, view: &LiftView, notices: Markup) -> Vec<Markup> {
         // No axis, no rates: there is nothing to draw.
         parts.push(shown.section("Effect", [tables::effects(view, &scale)]));
     } else {
-        let notes = wording::multiplicity(view).into_iter().chain([clamp]);
+        let notes = wording::multiplicity(view).into_iter().chain(wording::no_relative(view)).chain([clamp]);
         let effect = [plots::forest(view, &scale, shown.ids), tables::effects(view, &scale)];
         parts.push(
             shown.section("Effect", effect.into_iter().chain(notes.map(|note| paragraph("note", note)))),
         );
         let why = match shown.mode {
-            "sums" => "The result for all people was refused, and with it the rate of each arm.",
-            _ => "This mode releases the difference only, not the rate of each arm.",
+            "sums" => "The result for all people was refused, and with it the mean of each arm.",
+            _ => "This mode releases the difference only, not the mean of each arm.",
         };
-        let rates = plots::rates(view, &scale, shown.ids).unwrap_or_else(|| paragraph("note", why));
+        let means = plots::means(view, &scale, shown.ids).unwrap_or_else(|| paragraph("note", why));
         let noise_alone = wording::noise_alone(view).map(|text| paragraph("note", text));
-        parts.push(shown.section("Rates per arm", [rates].into_iter().chain(noise_alone)));
+        parts.push(shown.section("Mean of each arm", [means].into_iter().chain(noise_alone)));
     }
-    let released = (!view.cells.iter().all(|cell| cell.counts.is_empty())).then(|| tables::released(view));
-    let told = [wording::numbers_told([view], "this table")].into_iter();
-    let told = told.chain(wording::negative_numbers(view).map(str::to_owned));
-    let told = told.map(|text| paragraph("note", text));
-    parts.push(shown.section("Every number released", released.into_iter().chain(told)));
+    parts.push(shown.section("Every number released", released(view)));
     parts
+}
+
+/// The numbers behind an estimate, folded where there are many: who checks an estimate needs them.
+fn released(view: &LiftView) -> Vec<Markup> {
+    let numbers: usize = view.cells.iter().map(|cell| cell.counts.len()).sum();
+    let told = wording::numbers_told([view], "this table");
+    let notes = wording::negative_numbers(view).map(|text| paragraph("note", text));
+    let quantities = (numbers > 0).then(|| list(&wording::quantities(view)));
+    match numbers {
+        0 => vec![paragraph("note", told)],
+        1..=UNFOLDED => [paragraph("note", told), tables::released(view)]
+            .into_iter()
+            .chain(quantities)
+            .chain(notes)
+            .collect(),
+        _ => {
+            let inside = [tables::released(view)].into_iter().chain(quantities).chain(notes);
+            vec![folded(told.trim_end_matches('.'), inside)]
+        }
+    }
+}
+
+/// What is one click away.
+fn folded(summary: &str, inside: impl IntoIterator<Item = Markup>) -> Markup {
+    element("details", &[], [words("summary", "", summary)].into_iter().chain(inside))
 }
 
 fn cost(report: &RunReport) -> Vec<Markup> {

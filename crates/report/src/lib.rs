@@ -215,7 +215,7 @@ impl ServersInfo {
     pub fn of(study: &Study, disclosed: &Disclosure, transport: &str) -> Option<Self> {
         let servers = study.servers.as_ref()?;
         let sizes = crate::wording::sizes(disclosed);
-        let rows = format!("the number of rows ({})", disclosed.union);
+        let rows = format!("the number of rows ({})", page::numbers::count(disclosed.union));
         let member = |server: &Server| {
             let saw = match study.matching.matcher.features().salted {
                 true if servers.joins(server) => format!(

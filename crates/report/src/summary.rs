@@ -137,7 +137,7 @@ pub fn public(public: &PublicReport) -> String {
     facts(&mut out, &first);
     line(&mut out, "");
     let shown = ShownView { party: EVERYBODY, view: &public.public };
-    result_lines(&mut out, &[shown], "the JSON of this result");
+    result_lines(&mut out, &[shown], "what --html, --csv, --excel and --json write");
     line(&mut out, "");
     paragraph(&mut out, "  ", wording::public(Some(&public.public_terms)));
     let cost = wording::public_cost(&public.public_terms);
@@ -201,8 +201,16 @@ fn result_lines(out: &mut String, views: &[ShownView<'_>], all_in: &str) {
     numbers_shown(out, views, all_in);
 }
 
-/// How many numbers of lift studies there are, where all of them are, and how often intervals mislead.
+/// How many numbers there are and where all of them are, and how often intervals mislead.
 fn numbers_shown(out: &mut String, views: &[ShownView<'_>], all_in: &str) {
+    let sums = views.iter().map(|shown| match shown.view {
+        ResultView::Lift(_) => 0,
+        ResultView::Program { outputs, derived, .. } => wording::behind(outputs, derived).0.len(),
+    });
+    let sums: usize = sums.sum();
+    if sums > 0 {
+        paragraph(out, "  ", &format!("{} ({sums}) are in {all_in}.", wording::BEHIND));
+    }
     let lifts = || {
         views.iter().filter_map(|shown| match shown.view {
             ResultView::Lift(view) => Some(view),
@@ -214,6 +222,7 @@ fn numbers_shown(out: &mut String, views: &[ShownView<'_>], all_in: &str) {
     }
     paragraph(out, "  ", &wording::numbers_told(lifts(), all_in));
     lifts().filter_map(wording::multiplicity).for_each(|note| paragraph(out, "  ", &note));
+    lifts().filter_map(wording::no_relative).for_each(|note| paragraph(out, "  ", &note));
     lifts().filter_map(wording::noise_alone).for_each(|note| paragraph(out, "  ", &note));
 }
 
@@ -226,9 +235,11 @@ fn view_lines(out: &mut String, shown: ShownView<'_>) {
             also_released(out, view);
         }
         ResultView::Program { outputs, lists, derived } => {
-            let (behind, outputs) = wording::behind(outputs, derived);
+            let (_, outputs) = wording::behind(outputs, derived);
             derived_table(out, derived);
-            program_table(out, wording::BEHIND, &behind);
+            if !derived.is_empty() && !outputs.is_empty() {
+                line(out, "");
+            }
             program_table(out, "Output", &outputs);
             program_lists(out, lists);
         }
@@ -590,7 +601,6 @@ fn derived_table(out: &mut String, derived: &[DerivedView]) {
         }
     }
     wording::covered(derived).iter().for_each(|note| paragraph(out, "  ", note));
-    line(out, "");
 }
 
 fn program_table(out: &mut String, title: &str, outputs: &[ProgramOutput]) {

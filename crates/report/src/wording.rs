@@ -13,8 +13,8 @@ pub use derived::{
 };
 
 pub use told::{
-    amount, disclosed_match, made_up_rows, multiplicity, negative_numbers, noise_alone, numbers_told,
-    own_match, values_released,
+    amount, disclosed_match, made_up_rows, multiplicity, negative_numbers, no_relative, noise_alone,
+    numbers_told, own_match, values_released,
 };
 
 use crate::summary::has_exact_numbers;
@@ -149,13 +149,14 @@ impl std::fmt::Display for UnitAmount {
     }
 }
 
-/// Most that one person adds: `20,000`, or `200 EUR` where a part of a unit is what is counted.
+/// Most that one person adds: `1`, `200 EUR`.
 pub fn clamp(view: &LiftView) -> String {
-    let amount = UnitAmount { parts: view.clamp, scale: view.scale };
-    match &view.unit {
-        Some(unit) if view.scale > 1 => format!("{amount} {}", label(unit)),
-        _ => amount.to_string(),
-    }
+    in_unit(UnitAmount { parts: view.clamp, scale: view.scale }, view.unit.as_deref())
+}
+
+/// An amount with its unit, if it has one.
+pub fn in_unit(amount: UnitAmount, unit: Option<&str>) -> String {
+    unit.map_or_else(|| amount.to_string(), |unit| format!("{amount} {}", label(unit)))
 }
 
 /// What numbers as released count, where that is not the unit.
@@ -196,7 +197,8 @@ pub fn relative(view: &LiftView, relative: f64) -> String {
 
 /// The sizes that a match told, for the guarantee: `11 rows, 7 rows, 13 in the union, hence 5 matched`.
 pub fn sizes(disclosed: &Disclosure) -> String {
-    let rows: Vec<String> = disclosed.rows.iter().map(|rows| format!("{rows} rows, ")).collect();
+    let count = numbers::count;
+    let rows: Vec<String> = disclosed.rows.iter().map(|&rows| format!("{} rows, ", count(rows))).collect();
     let rest = match disclosed.size_hidden {
         true => match counter(disclosed) {
             None => "and nobody learnt how many matched".to_owned(),
@@ -204,8 +206,8 @@ pub fn sizes(disclosed: &Disclosure) -> String {
         },
         false => {
             let hence =
-                disclosed.matched().map_or(String::new(), |matched| format!(", hence {matched} matched"));
-            format!("{} in the union{hence}", disclosed.union)
+                disclosed.matched().map_or(String::new(), |rows| format!(", hence {} matched", count(rows)));
+            format!("{} in the union{hence}", count(disclosed.union))
         }
     };
     rows.concat() + &rest
@@ -411,33 +413,48 @@ pub fn is_core(quantity: &str) -> bool {
     )
 }
 
-/// What a released quantity is, for a reader.
+/// The name of a released quantity, the same in every text, page and table.
 pub fn quantity(name: &str) -> String {
-    let words = match name {
-        "rows" => "people",
-        "value" => "sum of clamped outcomes",
-        "squares" => "sum of their squares",
-        "tail" => "R times the sum, minus the squares",
-        "centred_value" => "twice the sum, minus R per person",
-        "centred_tail" => "32 tails, minus R squared per person",
+    label(&name.replace('_', " "))
+}
+
+/// What the quantities of a view are, a sentence each in the order of the view.
+pub fn quantities(view: &LiftView) -> Vec<String> {
+    let mut met: Vec<&str> = Vec::new();
+    for count in view.cells.iter().flat_map(|cell| &cell.counts) {
+        if !met.contains(&&*count.quantity) {
+            met.push(&count.quantity);
+        }
+    }
+    let said = |name: &&str| Some(format!("{}: {}.", capital(&quantity(name)), meaning(name)?));
+    met.iter().filter_map(said).collect()
+}
+
+fn meaning(quantity: &str) -> Option<&'static str> {
+    Some(match quantity {
+        "rows" => "the people of the arm, with or without an outcome",
+        "value" => "the sum of their outcomes, each cut off at the clamp",
+        "squares" => "the sum of the squares of these outcomes",
+        "tail" => "the clamp times the value, less the squares",
+        "centred_value" => "twice the value, less the clamp for each row",
+        "centred_tail" => "32 times the tail, less the square of the clamp for each row",
         "converters" => "people with a conversion",
-        "conversions" => "conversions",
-        "matches" => "people on both sides",
-        "clamped_users" => "people whose outcome was clamped",
-        "reached_conversions" => "conversions of people reached",
-        "reached_value" => "value of people reached",
-        "difference" => "difference of means, fixed point",
-        "spread" => "spread of the difference, fixed point",
-        other => return label(other),
-    };
-    words.to_owned()
+        "conversions" => "events that count",
+        "matches" => "people whom both sides have",
+        "clamped_users" => "people whose outcome was cut off at the clamp",
+        "reached_conversions" => "events that count, of people who were reached",
+        "reached_value" => "the same as the value, of people who were reached",
+        "difference" => "the difference of the arms' means, in fixed point",
+        "spread" => "how far the difference varies by chance, in fixed point",
+        _ => return None,
+    })
 }
 
 /// What a program's output says of its noise: a sigma, that it was computed from noised values, or that it is
 /// exact; and whether made-up rows are in it.
 pub fn noise(output: &ProgramOutput) -> String {
     let noise = match &output.sigma {
-        Some(sigma) => numbers::grouped(&label(&numbers::trimmed(sigma))),
+        Some(sigma) => sigma.parse().map_or_else(|_| label(sigma), |sigma| numbers::significant(sigma, 3)),
         None if output.noised => "computed from noised values".to_owned(),
         None if output.mixed => "computed from noised and exact values".to_owned(),
         None => "exact".to_owned(),

@@ -74,10 +74,19 @@ fn exports_its_numbers(report: &Path, again: &Value) {
     assert!(counts.len() >= 6, "{counts:?}");
     for count in counts {
         let arm = if count["arm"] == "test" { "vaccine" } else { "placebo" };
-        let (quantity, value) = (count["quantity"].as_str().unwrap(), count["value"].as_str().unwrap());
+        let quantity = count["quantity"].as_str().unwrap().replace('_', " ");
+        let value = count["value"].as_str().unwrap();
         let line = format!("everybody,overall,overall,{quantity},{arm},{value},");
         assert!(numbers.lines().any(|own| own.starts_with(&line)), "{line}: {numbers}");
     }
+    // As many are released, and computed from these, as the text says.
+    let of_kind = |kind: &str| numbers.matches(&format!(",{kind},")).count();
+    let computed = counts.iter().filter(|count| count["derived"] == true).count();
+    let told =
+        format!("{} released numbers are in report.html, and {computed} computed", of_kind("released"));
+    assert_eq!((of_kind("computed"), of_kind("released")), (computed, counts.len() - computed));
+    let text = tacit(["report", report.to_str().unwrap()]).fine().stdout;
+    assert!(text.contains(&told), "{told}: {text}");
     for (form, what) in [("--csv", "CSV"), ("--excel", "Excel")] {
         let taken = format!("the {what} file would take the place of the report");
         tacit(["report", report.to_str().unwrap(), form, report.to_str().unwrap()]).failed(2, &[&taken]);

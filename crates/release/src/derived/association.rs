@@ -11,7 +11,8 @@ use base::Error;
 /// A hypothetical covariance c is accepted where, for means t and u within their own intervals, C = Sxy - t
 /// Sy - u Sx + t u n is as close to n c as sampling and noise explain. Sampling gives C at most the variance
 /// min(Mx^2 Ty, My^2 Tx), with M the greater distance from a mean to an end of its range and T an upper limit
-/// of n sigma^2 (as of [`CellMean::of_value`]). Own construction.
+/// of n sigma^2 (as of [`CellMean::of_value`]). Nor is it more than (P^2 (T + n c) + D^2 (T - n c)) / 8 with
+/// T the root of Tx Ty, as of [`correlation`]: less where values are skewed alike. Own construction.
 ///
 /// Assumed: rows are independent draws from one law within the ranges.
 ///
@@ -27,16 +28,21 @@ pub fn covariance(
         return Ok(DerivedEstimate::unknown(widest(ranges)));
     };
     let most = widest(ranges);
-    let by_chance = {
-        let [(x, reach_x), (y, reach_y)] = [0, 1].map(|i| (two.upper(i), two.reach[i]));
-        (reach_x * reach_x * y).min(reach_y * reach_y * x)
+    let [(x, reach_x), (y, reach_y)] = [0, 1].map(|i| (two.upper(i), two.reach[i]));
+    let of_either = (reach_x * reach_x * y).min(reach_y * reach_y * x);
+    let [alike, apart] = two.far_together((y / x).sqrt().sqrt()).map(|far| far * far);
+    let by_chance = |c: f64| {
+        let [sum, difference] = [1.0, -1.0].map(|sign| ((x * y).sqrt() + sign * two.n * c).max(0.0));
+        let of_both = 0.125 * (alike * sum + apart * difference);
+        // Not a number where a value does not vary.
+        if of_both < of_either { of_both } else { of_either }
     };
     let interval = |means: [f64; 2]| {
         let weights = |c: f64| two.product(means, c);
         let inside = (moments.value(&weights(0.0)) / two.n).clamp(most[0], most[1]);
         let refused = |c: f64| {
             let weights = weights(c);
-            moments.value(&weights).abs() - z * (by_chance + moments.variance(&weights)).sqrt()
+            moments.value(&weights).abs() - z * (by_chance(c) + moments.variance(&weights)).sqrt()
         };
         most.map(|end| outermost(end, inside, refused))
     };
@@ -58,9 +64,10 @@ pub fn covariance(
 /// A hypothetical correlation r is accepted where W = C - r / 2 (l Tx + Ty / l) is as close to 0 as sampling
 /// and noise explain; T estimates n sigma^2, and l^2 = Ty / Tx. W is linear in the sums but for l, and an
 /// error of l enters by its square. With u and w the standardised values, a row adds u w - r / 2 (u^2 + w^2)
-/// = (1 - r) / 4 (u + w)^2 - (1 + r) / 4 (u - w)^2, and bounded values give sampling a variance of n (1 -
-/// r^2) / 4 (Mx / sx + My / sy)^2 at most: no normal theory (Fisher 1921 is too narrow for skewed values).
-/// Own construction.
+/// = (1 - r) / 4 (u + w)^2 - (1 + r) / 4 (u - w)^2. Where |u + w| is P at most and |u - w| is D, sampling has
+/// a variance of n (1 - r^2) / 8 ((1 - r) P^2 + (1 + r) D^2) at most, for the mean of (u + w)^2 is 2 (1 + r),
+/// that of (u - w)^2 is 2 (1 - r), and products of the two squares count against it. No normal theory (Fisher
+/// 1921 is too narrow for skewed values). Own construction.
 ///
 /// Nothing is known, and the interval is -1..1, where noise alone may explain the spread of a value.
 ///
@@ -88,13 +95,15 @@ pub fn correlation(
     let product = two.product(two.at, 0.0);
     let [x, y] = [two.square(0), two.square(1)];
     let both: Vec<f64> = x.iter().zip(&y).map(|(x, y)| 0.5 * (scale * x + y / scale)).collect();
-    let reach = 0.5 * (two.reach[0] * scale.sqrt() + two.reach[1] / scale.sqrt());
+    let [far_alike, far_apart] = two.far_together(scale.sqrt());
+    let reach = 0.5 * far_alike.max(far_apart);
     let spread = upper_spread(moments.value(&both), moments.variance(&both), two.n, reach, z);
     let weights = |r: f64| product.iter().zip(&both).map(|(p, b)| p - r * b).collect::<Vec<_>>();
     let value = (two.moment(0, 1) / (spreads[0] * spreads[1]).sqrt()).clamp(-1.0, 1.0);
     let refused = |r: f64| {
         let weights = weights(r);
-        let by_chance = (1.0 - r * r) * reach * reach * spread;
+        let squares = (1.0 - r) * far_alike.powi(2) + (1.0 + r) * far_apart.powi(2);
+        let by_chance = 0.125 * (1.0 - r * r) * squares * spread;
         moments.value(&weights).abs() - z * (by_chance + moments.variance(&weights)).sqrt()
     };
     let noise = z * moments.variance(&weights(value)).sqrt() / moments.value(&both).max(0.0);
@@ -119,6 +128,9 @@ struct TwoValues<'a> {
     /// Means, from the lower ends.
     at: [f64; 2],
     limits: [[f64; 2]; 2],
+    /// Of the ranges.
+    width: [f64; 2],
+    /// From the means to the farther ends.
     reach: [f64; 2],
 }
 
@@ -140,7 +152,7 @@ impl<'a> TwoValues<'a> {
         }
         let at = [at_x, at_y];
         let reach = [at_x.max(x.2 - at_x), at_y.max(y.2 - at_y)];
-        Ok(Some(Self { moments, n, z, at, limits: [x.1, y.1], reach }))
+        Ok(Some(Self { moments, n, z, at, limits: [x.1, y.1], width: [x.2, y.2], reach }))
     }
 
     /// Sum of (x - t) (y - u) - c, as weights.
@@ -154,6 +166,13 @@ impl<'a> TwoValues<'a> {
         weights[1 + i] = -2.0 * self.at[i];
         weights[3 + 2 * i] = 1.0;
         weights
+    }
+
+    /// How far x - t and y - u, as l (x - t) + (y - u) / l and with a minus between, can be from 0.
+    fn far_together(&self, l: f64) -> [f64; 2] {
+        let ends = |i: usize, by: f64| [self.at[i] * by, (self.width[i] - self.at[i]) * by];
+        let [[low_x, high_x], [low_y, high_y]] = [ends(0, l), ends(1, 1.0 / l)];
+        [(low_x + low_y).max(high_x + high_y), (low_x + high_y).max(high_x + low_y)]
     }
 
     /// A central product sum, without what noise adds to the product of the means.

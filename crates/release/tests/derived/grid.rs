@@ -234,6 +234,12 @@ fn few_buy() -> Column {
     Column { values: column.values.iter().enumerate().map(|(i, v)| (v.0, share(i))).collect(), ..column }
 }
 
+/// A log-normal amount of everybody, in a range that cuts one of a hundred.
+fn amount() -> Column {
+    let values = (0..8).map(|i| ((40.0 * (0.8 * quantile(i, 8)).exp()).round(), 1.0 / 8.0));
+    Column { name: "amount", range: 250.0, values: values.collect() }
+}
+
 fn of_pairs() -> Vec<Question> {
     let (normal, uniform) = (coarse(&normal(), 3), coarse(&uniform_column(), 3));
     let laws = [
@@ -242,6 +248,8 @@ fn of_pairs() -> Vec<Question> {
         ("uniform, .95", &uniform, &uniform, 0.95),
         ("spending, .5", &few_buy(), &few_buy(), 0.5),
         ("spending, 0", &few_buy(), &few_buy(), 0.0),
+        ("amounts, 0", &amount(), &amount(), 0.0),
+        ("amounts, .3", &amount(), &amount(), 0.3),
         ("spending of normal", &normal, &few_buy(), 0.2),
         ("bits, .3", &bit("", 0.05), &bit("", 0.05), 0.3),
         ("bits, .7", &bit("", 0.5), &bit("", 0.5), 0.7),

@@ -20,7 +20,12 @@ fn lines(csv: &str) -> Vec<Vec<&str>> {
 }
 
 fn place(title: &str) -> usize {
-    COLUMNS.iter().position(|column| *column == title).expect("a column")
+    LIFT_COLUMNS.iter().position(|column| *column == title).expect("a column")
+}
+
+/// The same of a program's table.
+fn program_place(title: &str) -> usize {
+    PROGRAM_COLUMNS.iter().position(|column| *column == title).expect("a column")
 }
 
 #[test]
@@ -28,21 +33,21 @@ fn every_number_has_a_line() {
     let table = NumberTable::of(&samples::registry());
     let csv = table.csv();
     let lines = lines(&csv);
-    assert_eq!(lines[0], COLUMNS);
+    assert_eq!(lines[0], LIFT_COLUMNS);
     let of = |line: usize, titles: &[&str]| {
         titles.iter().map(|title| lines[line][place(title)]).collect::<Vec<_>>()
     };
     let names = ["viewer", "family", "group", "quantity", "arm", "kind", "noise"];
     assert_eq!(
         of(1, &names),
-        ["registry", "overall", "overall", "difference of means", "both", "computed", ""]
+        ["registry", "overall", "overall", "difference of means", "both", "estimate", ""]
     );
     let numbers = of(1, &["value", "low", "high", "level", "p_value", "holm"]);
     let numbers: Vec<f64> = numbers.iter().map(|number| number.parse().expect("a number")).collect();
     let ResultView::Lift(view) = samples::registry().view else { panic!("a lift report") };
     let estimate = view.cells[0].estimate.expect("it has one");
     let [low, high] = estimate.interval;
-    assert_eq!(numbers, [estimate.lift, low, high, 0.95, 2e-11, 2e-11]);
+    assert_eq!(numbers, [estimate.lift, low, high, 0.95, 2e-11, 2e-11].map(rounded));
     assert_eq!(of(1, &["unit"]), ["cases per person"]);
     // Difference, two means, relative difference, and six numbers released.
     assert_eq!(lines.len(), 1 + 4 + 6);
@@ -68,23 +73,25 @@ fn a_workbook_reads_back() {
     let table = NumberTable::of(&samples::program());
     let rows = sheet(&table);
     assert_eq!(rows.len(), 1 + 4);
-    let value = |row: usize| &rows[row][place("value")];
+    let value = |row: usize| &rows[row][program_place("value")];
     assert_eq!(value(1), &Data::Float(10_422.0));
     assert_eq!(value(2), &Data::String("-170141183460469231731687303715884105728".into()));
     assert_eq!(value(3), &Data::Float(-41.0));
-    assert_eq!(rows[2][place("sigma")], Data::Float(4_000.0));
-    assert_eq!(rows[4][place("noise")], Data::String("exact".into()));
+    assert_eq!(rows[2][program_place("sigma")], Data::Float(4_000.0));
+    assert_eq!(rows[4][program_place("noise")], Data::String("exact".into()));
     assert_eq!(table.excel().unwrap(), NumberTable::of(&samples::program()).excel().unwrap());
     let derived = sheet(&NumberTable::of(&samples::derived()));
     let treat: Vec<_> = derived
         .iter()
-        .filter(|row| row[place("group")] == Data::String("needed-to-treat of ill, dose = low".into()))
+        .filter(|row| {
+            row[program_place("group")] == Data::String("needed-to-treat of ill, dose = low".into())
+        })
         .collect();
-    let ends = |row: usize| [&treat[row][place("low")], &treat[row][place("high")]];
+    let ends = |row: usize| [&treat[row][program_place("low")], &treat[row][program_place("high")]];
     assert_eq!(treat.len(), 2);
     assert_eq!(ends(0), [&Data::Empty, &Data::Float(-25.31)]);
     assert_eq!(ends(1), [&Data::Float(142.0), &Data::Empty]);
-    assert_eq!(treat[0][place("holm")], Data::Float(0.34));
+    assert_eq!(treat[0][program_place("holm")], Data::Float(0.34));
 }
 
 /// What a study or a peer called something is never computed where a file is opened.
@@ -104,7 +111,8 @@ fn no_label_becomes_a_formula() {
     for line in &lines {
         assert!(line.starts_with("'=cmd|"), "{line}");
     }
-    let groups: Vec<&str> = lines.iter().map(|line| line.split_once(",,").expect("no family").1).collect();
+    let groups: Vec<&str> =
+        lines.iter().map(|line| line.strip_prefix("'=cmd|' /C calc'!A0,").expect("it")).collect();
     for (group, cell) in
         groups.iter().zip(["'=1+1,", "'+1,", "'-1,", "'@SUM(A1),", "' =1+1,", "\"a\"\"b,c\","])
     {
@@ -113,8 +121,8 @@ fn no_label_becomes_a_formula() {
     assert!(lines[0].contains(",'=2+2,") && lines[1].contains(",10422,"), "{}", lines[0]);
     assert!(lines[2].contains(",'--5.0,"), "{}", lines[2]);
     let rows = sheet(&table);
-    assert_eq!(rows[1][place("value")], Data::String("=2+2".into()));
-    let groups: Vec<&Data> = rows[1..].iter().map(|row| &row[place("group")]).collect();
+    assert_eq!(rows[1][program_place("value")], Data::String("=2+2".into()));
+    let groups: Vec<&Data> = rows[1..].iter().map(|row| &row[program_place("group")]).collect();
     assert_eq!(groups, names.map(|name| Data::String(name.into())).iter().collect::<Vec<_>>());
     // A broken number is no number, and no cell breaks its line.
     let broken = NumberTable::of(&samples::broken_numbers()).csv();
@@ -132,4 +140,32 @@ fn the_public_table_has_nothing_of_one_party() {
     let own = |line: &&str| line.starts_with("registry,");
     assert!(public.lines().skip(1).all(|line| line.starts_with("everybody,")), "{public}");
     assert!(whole.starts_with(&public) && whole.lines().filter(own).count() == 10, "{whole}");
+}
+
+/// A program has no column that would be empty in all its rows.
+#[test]
+fn a_programs_table_has_no_arms() {
+    let csv = NumberTable::of(&samples::derived()).csv();
+    let lines = lines(&csv);
+    assert_eq!(lines[0], PROGRAM_COLUMNS);
+    assert!(lines[0].iter().all(|title| !["family", "arm", "refused"].contains(title)));
+    let estimates = csv.matches(",estimate,").count();
+    let ResultView::Program { outputs, derived, .. } = samples::derived().view else { panic!("a program's") };
+    let intervals: usize = derived.iter().map(|derived| derived.intervals.len().max(1)).sum();
+    assert_eq!((estimates, lines.len()), (intervals, 1 + intervals + outputs.len()));
+}
+
+/// The last bits of a float are of no use to a reader; a program that goes on with it gets them all.
+#[test]
+fn what_is_computed_has_ten_digits() {
+    let mut report = samples::registry();
+    let ResultView::Lift(view) = &mut report.view else { panic!("a lift report") };
+    let estimate = view.cells[0].estimate.as_mut().expect("it has one");
+    (estimate.p_value, estimate.lift) = (4.999_999_999_999_999_6e-6, 0.1 + 0.2);
+    let table = NumberTable::of(&report);
+    let csv = table.csv();
+    let cells = lines(&csv)[1].clone();
+    assert_eq!([cells[place("p_value")], cells[place("value")]], ["0.000005", "0.3"]);
+    let (_, rows) = table.objects();
+    assert_eq!(rows[0]["value"], Value::from(0.1 + 0.2));
 }

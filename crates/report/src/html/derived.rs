@@ -1,17 +1,11 @@
 //! What a program derives: a figure for each group of numbers, and one table of all.
 
-use super::plots::{MARKS, NOISE_REACH, ROW, WORDS, legend};
+use super::plots::{FigureRows, NOISE_REACH, legend};
 use super::{paragraph, tables};
 use crate::wording::{self, DerivedGroup, DerivedNumber, is_needed_to_treat, is_ratio};
 use crate::{DerivedView, ProgramOutput};
-use page::markup::{Markup, element, minus, words};
+use page::markup::{Markup, element, words};
 use page::svg::{self, AXIS_HEIGHT, Axis};
-
-/// Characters of a name and of a number that stand in one line on a phone.
-const NAME_CHARS: usize = 20;
-const SHORT_CHARS: usize = 23;
-/// Height of a further line of words.
-const LINE: u32 = 17;
 
 /// Figures, table, and what the intervals cover. `ids` tells figures of one page apart.
 pub fn numbers(derived: &[DerivedView], ids: &str) -> Vec<Markup> {
@@ -25,8 +19,7 @@ pub fn numbers(derived: &[DerivedView], ids: &str) -> Vec<Markup> {
 
 /// Noised sums, folded: who reads what is computed from them needs them to check it alone.
 pub fn behind(outputs: &[ProgramOutput]) -> Markup {
-    let summary = words("summary", "", format!("{} ({})", wording::BEHIND, outputs.len()));
-    element("details", &[], [summary, tables::outputs(outputs)])
+    super::folded(&format!("{} ({})", wording::BEHIND, outputs.len()), [tables::outputs(outputs)])
 }
 
 /// Where a number stands on the axis of its group. One needed to treat is drawn as the difference that it is
@@ -77,22 +70,19 @@ fn figure(group: &DerivedGroup<'_>, id: &str, level: &str) -> Markup {
             format!("{}: not determined by these sums.", wording::capital(&group.title())),
         );
     };
-    let fits = |number: &DerivedNumber<'_>| {
-        number.name.chars().count() <= NAME_CHARS && number.short.chars().count() <= SHORT_CHARS
-    };
-    let lines = if group.numbers.iter().all(fits) { 1 } else { 2 };
-    let (row, marks) = (ROW + (lines - 1) * LINE, MARKS + (lines - 1) * LINE);
-    let tops: Vec<u32> = (0..group.numbers.len() as u32).map(|at| at * row).collect();
-    let strips: Vec<(u32, u32)> = tops.iter().map(|top| (top + marks, top + row)).collect();
-    let bottom = row * group.numbers.len() as u32;
+    let shape = FigureRows::of(group.numbers.iter().map(|number| (&*number.name, &*number.short)));
+    let rows = group.numbers.len();
+    let bottom = shape.bottom(rows);
     let of = group.numbers[0].of;
     let title = match (is_needed_to_treat(of), &*group.unit) {
         (true, _) => "one over the number: difference of the shares",
         (false, unit) => unit,
     };
-    let mut parts = axis.draw(&strips, bottom, title);
-    for (number, top) in group.numbers.iter().zip(tops) {
-        parts.push(element("g", &[], figure_row(number, (top, lines), &axis, group.is_of_totals())));
+    let mut parts = axis.draw(&shape.strips(rows), bottom, title);
+    for (number, top) in group.numbers.iter().zip(shape.tops(rows)) {
+        let mut row = shape.words(top, &number.name, &number.short);
+        row.extend(marks(number, shape.mark(top), &axis, group.is_of_totals()));
+        parts.push(element("g", &[], row));
     }
     let description =
         "One row per number: its value and its interval. The table below holds the same numbers.";
@@ -114,20 +104,9 @@ fn figure(group: &DerivedGroup<'_>, id: &str, level: &str) -> Markup {
     element("figure", &[], [heading, drawn, legend(&keys)])
 }
 
-fn figure_row(
-    number: &DerivedNumber<'_>,
-    (top, lines): (u32, u32),
-    axis: &Axis,
-    is_total: bool,
-) -> Vec<Markup> {
+fn marks(number: &DerivedNumber<'_>, mark_y: u32, axis: &Axis, is_total: bool) -> Vec<Markup> {
     let of = number.of;
-    let (name_y, words_y) = (top + LINE, top + lines * LINE);
-    let mark_y = words_y + 15;
-    let share = if lines == 1 { WORDS } else { 100 };
-    let mut parts = vec![
-        svg::cut_label(name_y, share, "name", &number.name),
-        svg::label("100%", words_y, "value", &minus(&number.short)),
-    ];
+    let mut parts = Vec::new();
     let value = of.value.map(|value| place(of, value)).filter(|value| axis.shows(*value));
     if let (Some(value), true) = (value, is_total) {
         parts.push(svg::axis_bar(axis, 0.0, value, mark_y - 7, "test"));

@@ -6,20 +6,86 @@ use crate::{CellView, LiftView, RunReport};
 use page::markup::{Markup, element, minus, text, words};
 use page::numbers::{bytes, duration};
 use page::svg::{self, AXIS_HEIGHT, Axis};
+use release::modes::ArmRate;
 
 /// Height of a row: its words above, its mark below.
-pub const ROW: u32 = 48;
+const ROW: u32 = 48;
 /// Where the words of a row end and its marks begin.
-pub const MARKS: u32 = 23;
-/// Percent of the width that the words of a row may take.
-pub const WORDS: u32 = 48;
+const MARKS: u32 = 23;
+/// Percent of the width that a name may take beside its number.
+const WORDS: u32 = 48;
+/// Height of a line of words.
+const LINE: u32 = 17;
+/// Characters of a name and of a number that stand in one line on a phone.
+const NAME_CHARS: usize = 20;
+const NUMBER_CHARS: usize = 23;
 
 /// How far the mark of noise reaches above and below its line: past the dot.
 pub const NOISE_REACH: u32 = 8;
 
-/// Where marks stand, row by row: the grid is drawn here, not behind the words.
-fn strips(rows: usize) -> Vec<(u32, u32)> {
-    (0..rows as u32).map(|row| (row * ROW + MARKS, (row + 1) * ROW)).collect()
+/// How the rows of a figure look: a name and a number over a mark, in one line, or in two where a phone would
+/// cut a name.
+#[derive(Clone, Copy)]
+pub struct FigureRows {
+    lines: u32,
+}
+
+impl FigureRows {
+    pub fn of<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let fits = |(name, number): (&str, &str)| {
+            name.chars().count() <= NAME_CHARS && number.chars().count() <= NUMBER_CHARS
+        };
+        Self { lines: if rows.into_iter().all(fits) { 1 } else { 2 } }
+    }
+
+    fn height(self) -> u32 {
+        ROW + (self.lines - 1) * LINE
+    }
+
+    /// The upper ends of so many rows.
+    pub fn tops(self, rows: usize) -> impl Iterator<Item = u32> {
+        (0..rows as u32).map(move |row| row * self.height())
+    }
+
+    /// The lower end of the last of them.
+    pub fn bottom(self, rows: usize) -> u32 {
+        rows as u32 * self.height()
+    }
+
+    /// Where marks stand, row by row: the grid is drawn here, not behind the words.
+    pub fn strips(self, rows: usize) -> Vec<(u32, u32)> {
+        let marks = MARKS + (self.lines - 1) * LINE;
+        self.tops(rows).map(|top| (top + marks, top + self.height())).collect()
+    }
+
+    /// The middle of a row's mark.
+    pub fn mark(self, top: u32) -> u32 {
+        top + self.lines * LINE + 15
+    }
+
+    /// Name and number of a row.
+    pub fn words(self, top: u32, name: &str, number: &str) -> Vec<Markup> {
+        let share = if self.lines == 1 { WORDS } else { 100 };
+        vec![
+            svg::cut_label(top + LINE, share, "name", name),
+            svg::label("100%", top + self.lines * LINE, "value", &minus(number)),
+        ]
+    }
+
+    /// The same of an arm of a group, whose name stands beside the number where that has a line of its own.
+    fn words_of_arm(self, top: u32, (group, arm): (&str, &str), number: &str) -> Vec<Markup> {
+        if self.lines == 1 || group.is_empty() {
+            return self.words(top, &of_group(group, arm), number);
+        }
+        let mut parts = self.words(top, group, number);
+        parts.push(svg::cut_label(top + self.lines * LINE, WORDS, "of-name", arm));
+        parts
+    }
+}
+
+/// An arm of a group in one line; of all people the arm alone.
+fn of_group(group: &str, arm: &str) -> String {
+    if group.is_empty() { arm.to_owned() } else { format!("{group}, {arm}") }
 }
 
 pub fn legend(entries: &[(&str, String)]) -> Markup {
@@ -38,12 +104,22 @@ fn framed(caption: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
 pub fn forest(view: &LiftView, scale: &MeanScale, ids: &str) -> Markup {
     let estimates = view.cells.iter().filter_map(|cell| cell.estimate.as_ref());
     let axis = Axis::around(estimates.flat_map(|e| e.interval).map(|value| scale.value(value)));
-    let bottom = ROW * view.cells.len() as u32;
-    let mut parts =
-        axis.draw(&strips(view.cells.len()), bottom, &format!("difference, {}", quantity_title(view, scale)));
     let names = cell_names(view);
-    for ((cell, name), top) in view.cells.iter().zip(&names).zip((0..).step_by(ROW as usize)) {
-        parts.push(forest_row((cell, name), scale, &axis, top));
+    let shown = |cell: &CellView| match &cell.estimate {
+        Some(estimate) => format!("{} {}", scale.show(estimate.lift), scale.interval(estimate.interval)),
+        None => "refused".to_owned(),
+    };
+    let numbers: Vec<String> = view.cells.iter().map(shown).collect();
+    let words = || names.iter().map(String::as_str).zip(numbers.iter().map(String::as_str));
+    let shape = FigureRows::of(words());
+    let rows = view.cells.len();
+    let bottom = shape.bottom(rows);
+    let title = format!("difference, {}", quantity_title(view, scale));
+    let mut parts = axis.draw(&shape.strips(rows), bottom, &title);
+    for ((cell, (name, number)), top) in view.cells.iter().zip(words()).zip(shape.tops(rows)) {
+        let mut row = shape.words(top, name, number);
+        row.extend(difference_marks(cell, scale, &axis, shape.mark(top)));
+        parts.push(element("g", &[], row));
     }
     let title = "Difference between the arms, with intervals";
     let description = "One row per group: the difference, its full interval and the part of it from privacy \
@@ -61,33 +137,26 @@ pub fn forest(view: &LiftView, scale: &MeanScale, ids: &str) -> Markup {
     )
 }
 
-fn forest_row((cell, name): (&CellView, &str), scale: &MeanScale, axis: &Axis, top: u32) -> Markup {
-    let (words_y, mark_y) = (top + 17, top + 32);
-    let mut parts = vec![svg::cut_label(words_y, WORDS, "name", name)];
-    let Some(estimate) = &cell.estimate else {
-        parts.push(svg::label("100%", words_y, "value", "refused"));
-        return element("g", &[], parts);
+/// A difference with its intervals; nothing of a refused cell.
+fn difference_marks(cell: &CellView, scale: &MeanScale, axis: &Axis, mark_y: u32) -> Vec<Markup> {
+    let Some(estimate) = cell.estimate.as_ref().filter(|of| axis.shows(scale.value(of.lift))) else {
+        return Vec::new();
     };
-    let shown = format!("{} {}", scale.show(estimate.lift), scale.interval(estimate.interval));
-    parts.push(svg::label("100%", words_y, "value", &minus(&shown)));
-    let place = |value: f64| scale.value(value);
-    if axis.shows(place(estimate.lift)) {
-        let x = |value: f64| axis.x(place(value));
-        let ends = estimate.interval.map(x);
-        parts.push(svg::horizontal(&ends[0], &ends[1], mark_y, "full"));
-        parts.extend(ends.iter().map(|end| svg::vertical(end, mark_y - 5, mark_y + 5, "full")));
-        let noise = estimate.noise_interval.map(x);
-        parts.push(svg::horizontal(&noise[0], &noise[1], mark_y, "noise"));
-        // Higher than the dot and with ends: the narrowest noise shows behind it.
-        let ends = |end: &String| svg::vertical(end, mark_y - NOISE_REACH, mark_y + NOISE_REACH, "noise-end");
-        parts.extend(noise.iter().map(ends));
-        parts.push(svg::dot(&x(estimate.lift), mark_y, "estimate"));
-    }
-    element("g", &[], parts)
+    let x = |value: f64| axis.x(scale.value(value));
+    let ends = estimate.interval.map(x);
+    let mut parts = vec![svg::horizontal(&ends[0], &ends[1], mark_y, "full")];
+    parts.extend(ends.iter().map(|end| svg::vertical(end, mark_y - 5, mark_y + 5, "full")));
+    let noise = estimate.noise_interval.map(x);
+    parts.push(svg::horizontal(&noise[0], &noise[1], mark_y, "noise"));
+    // Higher than the dot and with ends: the narrowest noise shows behind it.
+    let ends = |end: &String| svg::vertical(end, mark_y - NOISE_REACH, mark_y + NOISE_REACH, "noise-end");
+    parts.extend(noise.iter().map(ends));
+    parts.push(svg::dot(&x(estimate.lift), mark_y, "estimate"));
+    parts
 }
 
 /// The mean of each arm with its interval; nothing where the mode does not release them.
-pub fn rates(view: &LiftView, scale: &MeanScale, ids: &str) -> Option<Markup> {
+pub fn means(view: &LiftView, scale: &MeanScale, ids: &str) -> Option<Markup> {
     let named = view.cells.iter().zip(cell_names(view));
     let cells: Vec<_> =
         named.filter_map(|(cell, name)| Some((cell, name, cell.estimate.as_ref()?.rates?))).collect();
@@ -98,38 +167,44 @@ pub fn rates(view: &LiftView, scale: &MeanScale, ids: &str) -> Option<Markup> {
     let ends = all.map(|rate| scale.value(rate.mean + rate.half_width));
     let axis = Axis::around(ends);
     let arms = [(&view.test, "test"), (&view.control, "control")];
-    let mut rows = Vec::new();
-    let mut top = 0;
-    for (cell, name, rates) in &cells {
-        for ((arm, class), rate) in arms.iter().zip(rates) {
-            let name = match cell.family.as_str() {
-                "overall" => label(arm),
-                _ => format!("{name}, {}", label(arm)),
-            };
-            let half = scale.show(rate.half_width);
-            let mut parts = vec![
-                svg::cut_label(top + 17, WORDS + 10, "name", &name),
-                svg::label("100%", top + 17, "value", &minus(&format!("{} ± {half}", scale.show(rate.mean)))),
-            ];
-            let mean = scale.value(rate.mean);
-            if axis.shows(mean) {
-                parts.push(svg::axis_bar(&axis, 0.0, mean, top + 25, class));
-                let end = |sign: f64| scale.value((rate.mean + sign * rate.half_width).max(0.0));
-                let ends = [axis.x(end(-1.0)), axis.x(end(1.0))];
-                parts.push(svg::horizontal(&ends[0], &ends[1], top + 32, "whisker"));
-                parts.extend(ends.iter().map(|end| svg::vertical(end, top + 28, top + 36, "whisker")));
-            }
-            rows.push(element("g", &[], parts));
-            top += ROW;
-        }
+    let rows = cells.iter().flat_map(|(cell, name, rates)| {
+        arms.iter().zip(rates).map(move |((arm, class), rate)| {
+            let group = if cell.family == "overall" { "" } else { name };
+            let shown = format!("{} ± {}", scale.show(rate.mean), scale.show(rate.half_width));
+            ((group, label(arm)), shown, class, rate)
+        })
+    });
+    let rows: Vec<_> = rows.collect();
+    let names: Vec<String> = rows.iter().map(|((group, arm), ..)| of_group(group, arm)).collect();
+    let shape = FigureRows::of(names.iter().zip(&rows).map(|(name, row)| (name.as_str(), row.1.as_str())));
+    let bottom = shape.bottom(rows.len());
+    let mut parts = axis.draw(&shape.strips(rows.len()), bottom, &quantity_title(view, scale));
+    for (((group, arm), shown, class, rate), top) in rows.iter().zip(shape.tops(rows.len())) {
+        let mut row = shape.words_of_arm(top, (group, arm), shown);
+        row.extend(mean_marks(rate, class, scale, &axis, shape.mark(top)));
+        parts.push(element("g", &[], row));
     }
-    let mut parts = axis.draw(&strips(rows.len()), top, &quantity_title(view, scale));
-    parts.extend(rows);
     let description =
         "One bar per group and arm: the mean, and its interval. The table above holds the same numbers.";
     let caption = "Mean clamped outcome of each arm, with its own interval.";
-    let id = format!("{ids}rates");
-    Some(framed(caption, [svg::figure(&id, "Rates per arm", description, top + AXIS_HEIGHT, parts)]))
+    let id = format!("{ids}means");
+    Some(framed(caption, [svg::figure(&id, "Mean of each arm", description, bottom + AXIS_HEIGHT, parts)]))
+}
+
+/// A bar from 0 to a mean, with its interval.
+fn mean_marks(rate: &ArmRate, class: &str, scale: &MeanScale, axis: &Axis, mark_y: u32) -> Vec<Markup> {
+    let mean = scale.value(rate.mean);
+    if !axis.shows(mean) {
+        return Vec::new();
+    }
+    let end = |sign: f64| scale.value((rate.mean + sign * rate.half_width).max(0.0));
+    let ends = [axis.x(end(-1.0)), axis.x(end(1.0))];
+    let mut parts = vec![
+        svg::axis_bar(axis, 0.0, mean, mark_y - 7, class),
+        svg::horizontal(&ends[0], &ends[1], mark_y, "whisker"),
+    ];
+    parts.extend(ends.iter().map(|end| svg::vertical(end, mark_y - 4, mark_y + 4, "whisker")));
+    parts
 }
 
 /// Seconds and bytes of every stage.

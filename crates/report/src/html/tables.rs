@@ -182,7 +182,7 @@ pub fn released(view: &LiftView) -> Markup {
             let shown = released.sigma.map(|sigma| significant(sigma, 3));
             let cells = vec![
                 plain(if released.derived {
-                    format!("{}, as read", quantity(&released.quantity))
+                    format!("{}, computed", quantity(&released.quantity))
                 } else {
                     quantity(&released.quantity)
                 }),
@@ -196,7 +196,7 @@ pub fn released(view: &LiftView) -> Markup {
     let derived = view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.derived);
     let caption = match derived {
         true => {
-            "As released, but for those marked \"as read\", which are computed from released ones. Sigma is \
+            "As released, but for those marked \"computed\", which are made of released ones. Sigma is \
              the standard deviation of the noise."
         }
         false => "As released. Sigma is the standard deviation of the noise.",
@@ -388,10 +388,13 @@ pub fn disclosed(report: &RunReport) -> Vec<Markup> {
 pub fn inputs(report: &RunReport) -> Vec<Markup> {
     // One list of counts and words for terminal and page.
     let shown = report.inputs.to_string();
-    let rows = shown
-        .lines()
-        .filter_map(|line| line.trim().split_once(' '))
-        .map(|(n, what)| row(what, vec![cell(&grouped(n))]));
+    let rows = shown.lines().filter_map(|line| line.trim().split_once(' ')).map(|(first, rest)| {
+        match first.starts_with(|c: char| c.is_ascii_digit()) {
+            true => row(rest, vec![cell(&grouped(first))]),
+            // How the file is written, not how many.
+            false => row(first, vec![beside(rest)]),
+        }
+    });
     let note = format!("{}: no other party sees these counts.", crate::wording::FOR_YOU);
     let matched = wording::own_match(report).map(|text| paragraph("note", text));
     [paragraph("note", note), table("Rows and events", &[], rows)].into_iter().chain(matched).collect()
@@ -401,7 +404,8 @@ pub fn inputs(report: &RunReport) -> Vec<Markup> {
 pub fn parties(report: &RunReport) -> Vec<Markup> {
     let members =
         report.parties.iter().map(|party| (&party.name, vec![keyed(&party.key), cell(&count(party.rows))]));
-    let columns = [("party", false), ("key", false), ("rows", true)];
+    let counted = format!("rows{}", wording::made_up_rows(report));
+    let columns = [("party", false), ("key", false), (counted.as_str(), true)];
     let mut shown = vec![table("Parties, as their keys proved", &columns, rows(members))];
     if let Some(servers) = &report.servers {
         let members =

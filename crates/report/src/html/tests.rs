@@ -243,7 +243,7 @@ fn a_refused_overall_has_no_headline_number() {
     assert!(
         shown.contains("There is no overall result for vaccine against placebo.\nRefused: too few rows.")
     );
-    assert!(!shown.contains("This mode releases") && !shown.contains("Rates per arm"));
+    assert!(!shown.contains("This mode releases") && !shown.contains("Mean of each arm"));
     assert!(!shown.contains("in favour") && !shown.contains("The line at 0 means"));
 }
 
@@ -651,4 +651,78 @@ fn no_report_has_a_number_in_e_notation() {
         }
     }
     assert!(raised > 10, "{raised}");
+}
+
+/// A symbol on a page is explained on it, and a quantity has one name everywhere.
+#[test]
+fn every_quantity_is_named_once_and_explained() {
+    let mut report = samples::registry();
+    let ResultView::Lift(view) = &mut report.view else { panic!("a lift report") };
+    for (count, quantity) in view.cells[0].counts.iter_mut().zip(["centred_value", "centred_tail", "tail"]) {
+        count.quantity = quantity.into();
+    }
+    let page = render(&report);
+    let shown = words(&page);
+    for text in [
+        "Centred value: twice the value, less the clamp for each row.",
+        "Centred tail: 32 times the tail, less the square of the clamp for each row.",
+        "Tail: the clamp times the value, less the squares.",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    let csv = crate::NumberTable::of(&report).csv();
+    let rows = table_rows(&page);
+    for name in ["centred value", "centred tail", "tail"] {
+        assert!(csv.contains(&format!(",{name},")), "{csv}");
+        assert!(rows.iter().flatten().any(|cell| cell == name), "{name}");
+    }
+    assert!(!shown.contains(" R "), "{shown}");
+}
+
+/// Many released numbers are one click away, with how many there are; what is left of a page stays short.
+#[test]
+fn many_released_numbers_are_folded() {
+    for (report, folded) in [(samples::registry(), false), (samples::shop(), true)] {
+        let page = render(&report);
+        let document = parse(&page);
+        let summary = document.descendants().find(|node| node.has_tag_name("summary")).map(text_of);
+        assert_eq!(summary.is_some_and(|text| text.contains("released numbers are in this table")), folded);
+        assert!(words(&page).contains("released numbers are in this table"));
+    }
+}
+
+/// On a phone a long name does not run into its number, and both arms of a group are told apart.
+#[test]
+fn long_names_have_a_line_of_their_own() {
+    let texts = |report: &RunReport| {
+        let page = render(report);
+        let document = parse(&page);
+        let figure = document
+            .descendants()
+            .find(|node| node.attribute("aria-labelledby").is_some_and(|ids| ids.starts_with("means")));
+        let texts = figure.expect("a figure").descendants().filter(|node| node.has_tag_name("text"));
+        let of = |class| texts.clone().filter(|node| node.attribute("class") == Some(class)).collect();
+        let [names, values]: [Vec<_>; 2] = ["name", "value"].map(of);
+        let place =
+            |node: &Node<'_, '_>| node.attribute("y").expect("a place").parse::<u32>().expect("of it");
+        names.iter().zip(&values).map(|(name, value)| [place(name), place(value)]).collect::<Vec<_>>()
+    };
+    let mut report = samples::registry();
+    assert!(texts(&report).iter().all(|[name, value]| name == value));
+    let ResultView::Lift(view) = &mut report.view else { panic!("a lift report") };
+    view.test = "A vaccine with quite a long name".into();
+    let long = texts(&report);
+    assert!(long.len() == 2 && long.iter().all(|[name, value]| name < value), "{long:?}");
+}
+
+/// How files are written stands beside what was counted in them, not in its place.
+#[test]
+fn what_is_no_count_is_no_count() {
+    let mut report = samples::registry();
+    report.inputs.forms = vec!["separator \";\"".into()];
+    let rows = table_rows(&render(&report));
+    assert!(rows.contains(&vec!["form".to_owned(), "separator \";\"".to_owned()]), "{rows:?}");
+    report.disclosed.dummies = Some(crate::DummiesInfo::default());
+    let page = words(&render(&report));
+    assert!(page.contains("rows, made-up ones among them"), "{page}");
 }

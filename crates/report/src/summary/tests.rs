@@ -165,7 +165,7 @@ fn counts_released_besides_are_shown() {
         &lines.join("\n"),
         &[
             "  Also released, test / control                               count   noise sigma",
-            "    people with a conversion                             1,234 / -5   3.16",
+            "    converters                                           1,234 / -5   3.16",
             "  8 released numbers are in report.html.",
         ],
     );
@@ -267,13 +267,13 @@ fn columns_are_as_wide_as_their_names() {
     assert_eq!([end("10,422"), end("-41"), end("90,000")], [end("value"); 3]);
 }
 
-/// Groups of derived numbers, what their intervals cover, and then the sums.
+/// Groups of derived numbers, what their intervals cover, and then where the sums are.
 #[test]
 fn derived_numbers_come_first() {
     let text = terminal(&samples::derived());
     let shown: Vec<&str> = text.lines().skip(3).take_while(|line| !line.starts_with("  Output")).collect();
     assert_lines(
-        &shown[..shown.len() - 2].join("\n"),
+        &shown[..shown.len() - 1].join("\n"),
         &[
             "  Result                                              value      noise +/-   95 % interval",
             "  Rows",
@@ -286,18 +286,18 @@ fn derived_numbers_come_first() {
             "    dose = high                              not determined not determined   [0, 500]",
             "  Ratio of spent",
             "    dose = low against dose = none                    1.112          0.015   [1.067, 1.159]",
-            "      p < 0.0001, Holm 0.0002",
+            "      p < 0.0001, Holm 0.00020",
             "    dose = high against dose = none                    1.31 not determined",
-            "      from 0.0210, upper end not determined by these sums   p 0.09, Holm 0.27",
+            "      from 0.0210, upper end not determined by these sums   p 0.090, Holm 0.27",
             "  Needed-to-treat of ill",
             "    dose = low                           61.0 for one fewer            9.0",
             "      from 25.3 for one fewer, through no difference, to 142 for one more   p 0.17, Holm 0.34",
             "    dose = high                          18.4 for one fewer            1.1   13.2 to 29.7 for one fewer",
             "      p < 0.0001, Holm < 0.0001",
             "  Covariance of spent with ill, EUR          not determined not determined   not determined by these sums",
-            "      p 1, Holm 1",
+            "      p 1.0, Holm 1.0",
             "  Spent by ill, EUR                               -0.000213       0.000051   [-0.000401, -0.000025]",
-            "      p 0.026, Holm 0.1",
+            "      p 0.026, Holm 0.104",
             "  Sum of spent, EUR                                 712,300          4,100   [708,200, 716,500]",
             "  The 95 % interval covers sampling and noise together: it is for the population that the rows are a sample",
             "    of.",
@@ -310,8 +310,9 @@ fn derived_numbers_come_first() {
             "    adjusted for all such hypotheses of this view, where several statistics of the same groups are one: who",
             "    calls those real that are at most 5 % is wrong about any of them with a chance of at most 5 %.",
             "  13 intervals of 95 % each: expect about 0.65 of them to miss the truth by chance.",
-            "",
-            "  Noised sums from which these are computed                                                value   noise sigma",
         ],
     );
+    let (before, after) = text.split_once("  Output").expect("it has one");
+    let sums = "\n  Noised sums from which these are computed (2) are in report.html.\n";
+    assert!(after.contains(sums) && !before.contains("customers of both"), "{text}");
 }

@@ -87,7 +87,7 @@ fn other_numbers() {
     );
     assert_eq!(
         [p_value(1e-9), p_value(0.0384), p_value(1.0), p_value(f64::NAN)],
-        ["< 0.0001", "0.038", "1", "n/a"]
+        ["< 0.0001", "0.038", "1.0", "n/a"]
     );
     assert_eq!(
         [
@@ -274,4 +274,16 @@ fn a_number_needed_to_treat_is_said_by_its_sign() {
         let (said, interval) = said(value, intervals);
         assert_eq!([said.as_str(), interval.as_str()], words);
     }
+}
+
+/// Where a part of the control arm's mean is missing, the reader is told why.
+#[test]
+fn a_missing_relative_difference_has_a_reason() {
+    let mut shown = view(1, None, true, Some(estimate(0.1, 0.05, Some([0.3, 0.2]))));
+    assert_eq!(no_relative(&shown), None);
+    shown.cells[0].estimate.as_mut().expect("it has one").relative = None;
+    let why = no_relative(&shown).expect("a reason");
+    assert!(why.contains("the interval of the mean of placebo reaches 0"), "{why}");
+    // A mode without means has a sentence of its own.
+    assert_eq!(no_relative(&view(1, None, true, Some(estimate(0.1, 0.05, None)))), None);
 }

@@ -74,6 +74,20 @@ pub fn negative_numbers(view: &LiftView) -> Option<&'static str> {
     )
 }
 
+/// Why a difference has no part of the control arm's mean.
+pub fn no_relative(view: &LiftView) -> Option<String> {
+    let without = |cell: &&crate::CellView| {
+        cell.estimate.is_some_and(|estimate| estimate.rates.is_some() && estimate.relative.is_none())
+    };
+    view.cells.iter().any(|cell| without(&cell)).then(|| {
+        format!(
+            "No relative difference is given where the interval of the mean of {} reaches 0: it could be \
+             anything.",
+            label(&view.control)
+        )
+    })
+}
+
 /// What is said where the interval of an arm is that of noise alone.
 pub fn noise_alone(view: &LiftView) -> Option<String> {
     let rates = view.cells.iter().filter_map(|cell| cell.estimate?.rates);

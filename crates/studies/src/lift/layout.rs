@@ -112,7 +112,7 @@ impl Quantity {
         match self {
             Self::Rows => "rows",
             Self::Value => "value",
-            Self::Squares => "value squared",
+            Self::Squares => "squares",
             Self::Converters => "converters",
             Self::Conversions => "conversions",
             Self::Matches => "matches",
