@@ -141,7 +141,7 @@ test-python: wheel build
 bench-python: wheel build
 	python3 -m venv --clear $(TARGET)/package
 	$(TARGET)/package/$(PIP) "$$(echo dist/tacit-*.whl)"
-	$(TARGET)/package/bin/python python/bench.py --command $(TACIT) --wheel "$$(echo dist/tacit-*.whl)"
+	$(TARGET)/package/bin/python python/tools/bench.py --command $(TACIT) --wheel "$$(echo dist/tacit-*.whl)"
 
 # Two clusters of Ray on this machine, one for each party: minutes, and some GB of memory.
 test-ray: wheel build

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import tacit
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import reference
 
 
 def test_the_reference_is_current():
-    assert reference.PAGE.read_text() == reference.page(), "run: python3 python/reference.py"
+    assert reference.PAGE.read_text() == reference.page(), "run: python3 python/tools/reference.py"
 
 
 def test_the_reference_has_everything():

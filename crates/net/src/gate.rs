@@ -284,7 +284,10 @@ impl GateShared {
         self.tell(GateEvent::Coordinator { key, from });
         let counted = self.clone();
         let listen = move || {
-            while !self.over.load(Ordering::Relaxed) && self.next_word(&mut channel, link, key).is_some() {}
+            let mut talks = true;
+            while talks && !self.over.load(Ordering::Relaxed) {
+                talks = self.next_word(&mut channel, link, key).is_some();
+            }
             let mut routes = lock(&self.routes);
             let before = routes.len();
             routes.retain(|_, route| route.link != link);

@@ -486,7 +486,7 @@ pub struct ListeningPort {
     routes: LaneRoutes,
     arrivals: Mutex<Receiver<LaneArrival>>,
     /// What stands before it.
-    link: Option<Mutex<GateLink>>,
+    link: Option<Box<Mutex<GateLink>>>,
 }
 
 impl ListeningPort {
@@ -499,7 +499,7 @@ impl ListeningPort {
 
     /// Behind the gate of the meeting, where there is one.
     pub(crate) fn behind(self, link: Option<GateLink>) -> Self {
-        Self { link: link.map(Mutex::new), ..self }
+        Self { link: link.map(|link| Box::new(Mutex::new(link))), ..self }
     }
 
     /// Where a gate stands before it: this machine as the gate reaches it.

@@ -12,6 +12,7 @@ import datetime
 import json
 import os
 import resource
+import shutil
 import socket
 import statistics
 import subprocess
@@ -81,6 +82,7 @@ def both(folder: Path, start: list[str]) -> dict[str, float]:
     for name in NAMES:
         for old in folder.glob(f"{name}.ledger*"):
             old.unlink()
+    shutil.rmtree(folder / "out", ignore_errors=True)
     begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     running = [
         subprocess.Popen([*start, f"{name}.toml"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

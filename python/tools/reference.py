@@ -1,6 +1,6 @@
 """Writes docs/python-api.md: what the package has, from its sources and docstrings alone.
 
-Run it after a change of the package: python3 python/reference.py. A test holds the page to the sources.
+Run it after a change of the package: python3 python/tools/reference.py. A test holds the page to the sources.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/python-api.md"
 PACKAGE = ROOT / "python/tacit"
 
 HEAD = """# Python: reference
 
-Made of the docstrings by `python3 python/reference.py`; a test holds it to them. By example:
+Made of the docstrings by `python3 python/tools/reference.py`; a test holds it to them. By example:
 [python.md](python.md).
 """
 
