@@ -444,8 +444,8 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         }
     }
 
-    /// Has the peer's worker find the one of a lane; where the peer is told to go, or nothing where it goes to
-    /// the port of the meeting, or a gate there.
+    /// Has the peer's worker find the one of a lane; where the peer is told to go, or nothing where it goes
+    /// to the port of the meeting, or a gate there.
     fn await_peer(
         &self,
         (lane, generation): (u16, u32),
