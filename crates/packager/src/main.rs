@@ -87,9 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         tree.file(path, 0o644, completions(&args.built.join("tacit"), shell)?);
     }
-    for (name, page) in manual(&args.built)? {
-        tree.file(&format!("usr/share/man/man1/{name}"), 0o644, page);
-    }
+    manual(&args.built, &mut tree)?;
     let (version, cpu) = (&build.version, build.cpu());
     let whole = format!("tacit-{version}-{cpu}-linux");
     let files = [
@@ -149,8 +147,8 @@ fn completions(tacit: &Path, shell: &str) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(done.stdout)
 }
 
-/// The pages of man, by name, as the program writes them beside itself.
-fn manual(built: &Path) -> Result<Vec<(String, Vec<u8>)>, Box<dyn Error>> {
+/// The pages of man, which the program writes beside itself.
+fn manual(built: &Path, tree: &mut StagedTree) -> Result<(), Box<dyn Error>> {
     let folder = built.join("man1");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
@@ -159,14 +157,14 @@ fn manual(built: &Path) -> Result<Vec<(String, Vec<u8>)>, Box<dyn Error>> {
     if !done.status.success() {
         return Err(format!("tacit manual: {}", String::from_utf8_lossy(&done.stderr)).into());
     }
-    let mut pages = Vec::new();
-    for entry in std::fs::read_dir(&folder)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        pages.push((name, read(&path)?));
-    }
+    let pages: Result<Vec<_>, _> = std::fs::read_dir(&folder)?.collect();
+    let mut pages: Vec<PathBuf> = pages?.into_iter().map(|page| page.path()).collect();
     pages.sort();
-    Ok(pages)
+    for page in pages {
+        let name = page.file_name().unwrap_or_default().to_string_lossy();
+        tree.file(&format!("usr/share/man/man1/{name}"), 0o644, read(&page)?);
+    }
+    Ok(())
 }
 
 /// A program runs on any Linux of its CPU, and its bytes do not depend on the folder where it was built.

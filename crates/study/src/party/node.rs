@@ -56,6 +56,7 @@ impl PartySettings {
         let of_owners = [
             ("data", self.data.is_some()),
             ("state", self.state.is_some()),
+            ("state_key", self.state_key.is_some()),
             ("salt", self.salt.is_some()),
             ("spine", self.spine.is_some()),
             ("keep_spine", self.keep_spine.is_some()),
