@@ -24,12 +24,13 @@ endif
 export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python test-ray test-store test-browser test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python test-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
 	@echo 'make test-python   the Python package as an installed wheel; epsilons and noise against OpenDP and dp-accounting, questions against numpy; in virtual environments that it makes (needs python3)'
+	@echo 'make bench-python  what the Python package costs, its import, and over the command at a million rows (needs python3)'
 	@echo 'make test-ray    workers as actors of two Ray clusters on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-browser   the pages of tacit service in Debian'"'"'s chromium, by clicks, with axe-core on each; pictures in target/browser (needs chromium-driver and npm)'
@@ -137,6 +138,11 @@ test-python: wheel build
 	python3 -m venv --clear $(TARGET)/package
 	$(TARGET)/package/$(PIP) "$$(echo dist/tacit-*.whl)[pandas,polars,arrow,plot,sql]" -r python/tests/requirements.txt
 	TACIT_COMMAND=$(abspath $(TACIT)) $(TARGET)/package/bin/python -m pytest python/tests
+
+bench-python: wheel build
+	python3 -m venv --clear $(TARGET)/package
+	$(TARGET)/package/$(PIP) "$$(echo dist/tacit-*.whl)"
+	$(TARGET)/package/bin/python python/tools/bench.py --command $(TACIT) --wheel "$$(echo dist/tacit-*.whl)"
 
 # Two clusters of Ray on this machine, one for each party: minutes, and some GB of memory.
 test-ray: wheel build

@@ -217,13 +217,25 @@ class Study:
         path.write_text(text, encoding="utf-8")
         return path
 
-    def check(self, *, rows: Rows | None = None, mean: float | None = None) -> Check:
+    def check(
+        self,
+        *,
+        rows: Rows | None = None,
+        mean: float | None = None,
+        peer: Study | str | os.PathLike[str] | None = None,
+    ) -> Check:
         """Validates the study alone: what is revealed to whom, what it is charged, what it costs.
 
         ``rows`` are those that the price is for (1 M on each side unless told), ``mean`` your guess of the
-        control arm's mean outcome per person. Raises InputError or RefusedError.
+        control arm's mean outcome per person. ``peer`` is the other side's study, or its file: where it says
+        something else, the error names the first setting that differs. Raises InputError or RefusedError.
         """
-        return Check(json.loads(self._study().check(_pair(rows), mean)))
+        theirs = None
+        if isinstance(peer, Study):
+            theirs = ("the peer's", peer._study().text)
+        elif peer is not None:
+            theirs = (os.fspath(peer), Study.load(peer)._study().text)
+        return Check(json.loads(self._study().check(_pair(rows), mean, theirs)))
 
     def plan(
         self,

@@ -165,7 +165,12 @@ class Study:
     def title(self) -> str: ...
     @property
     def parties(self) -> list[tuple[str, str]]: ...
-    def check(self, rows: tuple[int, int] | None = None, mean: float | None = None) -> str: ...
+    def check(
+        self,
+        rows: tuple[int, int] | None = None,
+        mean: float | None = None,
+        peer: tuple[str, str] | None = None,
+    ) -> str: ...
     def plan(
         self,
         rows: tuple[int, int],

@@ -106,3 +106,19 @@ def test_check_and_plan_are_the_commands(world: World, command, tmp_path):
     assert (frame["bytes"] > 0).any() and len(plan.to_polars()) == len(frame)
     with pytest.raises(tacit.InputError, match="bandwidth and round-trip"):
         study.plan(rows=1000, link="fast")
+
+
+def test_a_peers_study_is_held_against_this_one(world: World, command, tmp_path):
+    study = world.study()
+    assert study.check(peer=world.study()).peer_agrees is True
+    other = study.clamp(90)
+    assert other.hash != study.hash
+    differs = r"differ first in line \d+, lift.clamp: here .*in the peer's"
+    with pytest.raises(tacit.InputError, match=differs) as told:
+        study.check(peer=other)
+    path = other.save(tmp_path / "theirs.toml")
+    with pytest.raises(tacit.InputError, match="theirs.toml"):
+        study.check(peer=path)
+    mine = study.save(tmp_path / "mine.toml")
+    said = command("check", mine, "--peer-study", path, code=2)["error"]["message"]
+    assert said == str(told.value).replace("the peer's", str(path))

@@ -29,5 +29,13 @@ pub const DEADLINE_MS: u64 = 600_000;
 pub const NETWORKS: usize = 64;
 /// Milliseconds for a handshake, where the party's deadline is not shorter.
 pub const HANDSHAKE_MS: u64 = 20_000;
+/// Bytes of what TLS begins with, where it is read for the name that it asks for.
+pub const CLIENT_HELLO_BYTES: usize = 16 << 10;
+/// Connections that a gate carries at one time, besides those that have just come.
+pub const GATE_CONNECTIONS: usize = 1024;
+/// Routes of one gate.
+pub const GATE_ROUTES: usize = 4096;
+/// Coordinators that have routes at one gate at one time.
+pub const GATE_COORDINATORS: usize = 64;
 /// Noise candidates of one cut-and-choose.
 pub const CANDIDATES: usize = 1024;

@@ -58,6 +58,8 @@ pub enum TacitCommand {
     Serve(Box<crate::serve::ServeArgs>),
     /// Serve the page of an organisation: its accounts, data, budgets and rules
     Service(crate::service::ServiceArgs),
+    /// Be the one public port of a party: hand its peers on to its coordinator and workers
+    Gate(Box<crate::gate::GateArgs>),
     /// Match rows and keep the positions or shares, without computing anything
     Match(Box<crate::matching::MatchArgs>),
     /// Run a whole study on this machine, every party a process of its own over TLS
@@ -80,6 +82,8 @@ pub enum TacitCommand {
     Bench(bench::MeasureArgs),
     /// Print a completion script for a shell
     Completions(crate::complete::CompletionsArgs),
+    /// Write the pages of man into a folder
+    Manual(crate::manual::ManualArgs),
     /// Compute units of a run: what `tacit run --workers N` starts
     #[command(hide = true)]
     Worker(crate::worker::WorkerArgs),
@@ -97,6 +101,7 @@ impl TacitCommand {
             Self::Run(a) => a.json,
             Self::Serve(a) => a.json,
             Self::Service(a) => a.json,
+            Self::Gate(a) => a.json,
             Self::Match(a) => a.json,
             Self::Demo(a) => a.json,
             Self::Generate(a) => a.json,
@@ -107,7 +112,7 @@ impl TacitCommand {
             Self::Audit(a) => a.json,
             Self::Circuit(a) => a.json,
             Self::Bench(a) => a.json,
-            Self::Completions(_) | Self::Worker(_) => false,
+            Self::Completions(_) | Self::Manual(_) | Self::Worker(_) => false,
         }
     }
 }

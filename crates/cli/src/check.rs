@@ -131,12 +131,6 @@ fn whole(settings: PartySettings, said: ConsentArgs) -> Result<CheckedSide, Erro
 /// Whether the peer's study says the same as ours.
 fn compare(mine: &str, peer: &Path) -> Result<bool, Error> {
     study::expect_study(peer)?;
-    let (shown, theirs) = (peer.display(), study::read_text(peer)?);
-    match study::first_difference(mine, &theirs) {
-        None => Ok(true),
-        Some(d) => Err(Error::input(format!(
-            "the two studies differ first in line {}, {}: here `{}`, in {shown} `{}`; agree on one file",
-            d.line, d.setting, d.mine, d.theirs
-        ))),
-    }
+    let theirs = study::read_text(peer)?;
+    study::expect_same(mine, (&peer.display().to_string(), &theirs)).map(|()| true)
 }

@@ -7,10 +7,12 @@ mod circuit;
 mod complete;
 mod consent;
 mod demo;
+mod gate;
 mod generate;
 mod init;
 mod keygen;
 mod ledger;
+mod manual;
 mod matching;
 #[cfg(test)]
 mod pages;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         TacitCommand::Run(args) => return run::run(*args),
         TacitCommand::Serve(args) => serve::run(*args),
         TacitCommand::Service(args) => service::run(&args),
+        TacitCommand::Gate(args) => gate::run(*args),
         TacitCommand::Match(args) => matching::run(*args),
         TacitCommand::Demo(args) => demo::run(&args),
         TacitCommand::Generate(args) => generate::run(&args),
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         TacitCommand::Circuit(args) => circuit::run(&args),
         TacitCommand::Bench(args) => args.run(),
         TacitCommand::Completions(args) => complete::run(&args),
+        TacitCommand::Manual(args) => manual::run(&args),
         TacitCommand::Worker(args) => worker::run(&args),
     };
     match done {

@@ -9,10 +9,9 @@ use base::Error;
 use clap::Args;
 use job::prepare::Opened;
 use job::run::{NodeEvent, ServerReport, Watch, compute_study, serve};
-use serde_json::{Value, json};
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +19,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use study::StudyFile;
 use study::party::{CommonSettings, PartySettings, ServerSetup};
-use terminal::output;
+use terminal::output::{self, log_line};
 use terminal::progress::Board;
 
 /// How long a node that waits may take to notice that it is to stop; one that computes is broken off.
@@ -88,7 +87,7 @@ pub fn run(args: ServeArgs) -> Result<(), Error> {
             Ok(Ended::Node(done)) => done,
             Ok(Ended::Signal(_)) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 // The others find the connections closed and stop, too.
-                line(
+                log_line(
                     json,
                     "broken-off",
                     &format!("signal {signal}: the study under way is broken off"),
@@ -119,42 +118,29 @@ fn say(event: &NodeEvent, json: bool) {
             let names = studies.iter().map(|(name, hash)| format!("{name} ({hash})")).collect::<Vec<_>>();
             let text = format!("waiting at {at} for word to begin {}", names.join(", "));
             let list = studies.iter().map(|(name, hash)| json!({ "name": name, "hash": hash.full() }));
-            line(json, "waiting", &text, json!({ "at": at, "studies": list.collect::<Vec<_>>() }));
+            log_line(json, "waiting", &text, json!({ "at": at, "studies": list.collect::<Vec<_>>() }));
         }
         NodeEvent::Closed { why, again_s } => {
             let text = format!("{why}; tries again in {again_s} s");
-            line(json, "closed", &text, json!({ "again_s": again_s }));
+            log_line(json, "closed", &text, json!({ "again_s": again_s }));
         }
         NodeEvent::Refused { from, why } => {
-            line(json, "refused", &format!("refused {from}: {why}"), json!({ "from": from }));
+            log_line(json, "refused", &format!("refused {from}: {why}"), json!({ "from": from }));
         }
         NodeEvent::Begun { by, study, hash } => {
             let text = format!("{by} says to begin {study} ({hash})");
-            line(json, "begun", &text, json!({ "by": by, "study": study, "hash": hash.full() }));
+            log_line(json, "begun", &text, json!({ "by": by, "study": study, "hash": hash.full() }));
         }
         NodeEvent::Done(report) => {
             let _ = show(report, json);
-            line(json, "done", &format!("{} is done", report.study), json!({ "study": report.study }));
+            log_line(json, "done", &format!("{} is done", report.study), json!({ "study": report.study }));
         }
         NodeEvent::Failed(error) => {
             let kind = output::verdict(error).name;
-            line(json, "failed", &format!("the study failed: {error}"), json!({ "kind": kind }));
+            log_line(json, "failed", &format!("the study failed: {error}"), json!({ "kind": kind }));
         }
-        NodeEvent::Stopped => line(json, "stopped", "stopped", json!({})),
+        NodeEvent::Stopped => log_line(json, "stopped", "stopped", json!({})),
     }
-}
-
-/// A line of the log. When nobody reads it, the node goes on.
-fn line(json: bool, event: &str, text: &str, mut more: Value) {
-    let said = match json {
-        false => format!("  {text}"),
-        true => {
-            more["event"] = event.into();
-            more["text"] = text.into();
-            more.to_string()
-        }
-    };
-    let _ = writeln!(std::io::stderr(), "{said}");
 }
 
 fn show(report: &ServerReport, json: bool) -> Result<(), Error> {

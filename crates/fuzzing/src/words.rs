@@ -24,6 +24,7 @@ use units::{
 pub(crate) const TARGETS: &[Target] = &[
     Target::new("hello", hello, net::fuzzing::examples).least(10_000_000),
     Target::new("farewell", farewell, net::fuzzing::examples).least(10_000_000),
+    Target::new("gate-word", net::fuzzing::gate_word, net::fuzzing::gate_words).least(1_000_000),
     Target::new("fabric-card", card, || vec![vec![1; fabric::fuzzing::CARD_BYTES]]).least(1_000_000),
     Target::new("fabric-frames", frames, frame_seeds).least(1_000_000),
     Target::new("accel-command", command, commands).least(1_000_000),

@@ -319,7 +319,7 @@ fn decline(party: &PartySetup, opened: &Opened, watch: &Watch) {
                 let places = places(party, run, me, own.len() > 1)?;
                 let meet = appointment(run, me, &opened.identity, places, party.deadline_ms, &Watch::none())?;
                 let patience = DECLINE.min(Duration::from_millis(party.deadline_ms));
-                meet.allow(party.allow.clone()).decline(patience);
+                meet.allow(party.allow.clone()).behind(party.workers.gate.clone()).decline(patience);
                 Ok::<(), Error>(())
             });
         }
@@ -396,7 +396,8 @@ fn places(party: &PartySetup, study: &Study, me: PartyId, several: bool) -> Resu
 fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
     let mut meet =
         appointment(&checked.study, checked.me, &checked.identity, places, party.deadline_ms, watch)?
-            .allow(party.allow.clone());
+            .allow(party.allow.clone())
+            .behind(party.workers.gate.clone());
     if party.trigger {
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }

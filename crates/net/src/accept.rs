@@ -75,6 +75,42 @@ pub(crate) struct Acceptor {
 /// Where connections go that ask for a lane, once there are lanes.
 type Routes = Arc<OnceLock<LaneRoutes>>;
 
+/// What becomes of a connection that has said its first byte; on a thread of its own. Until it returns the
+/// connection is one of those that have not proved who they are, and may be ended for another one.
+pub(crate) trait Welcome: Send + Sync {
+    /// Who has come to whoever meets here, if it is one of those.
+    ///
+    /// # Errors
+    /// Why it is turned away.
+    fn welcome(
+        &self,
+        stream: &Arc<TcpStream>,
+        from: SocketAddr,
+        bound: TimeLimit,
+    ) -> Result<Option<Arrival>, TlsRefusal>;
+}
+
+/// Lets connections prove who they are; those that ask for a lane are handed on.
+struct ProvenWelcome {
+    gate: DoorPolicy,
+    routes: Routes,
+}
+
+impl Welcome for ProvenWelcome {
+    fn welcome(
+        &self,
+        stream: &Arc<TcpStream>,
+        from: SocketAddr,
+        bound: TimeLimit,
+    ) -> Result<Option<Arrival>, TlsRefusal> {
+        if let Some(handed_on) = self.routes.get().and_then(|routes| routes.take(stream, bound)) {
+            return handed_on.map(|()| None);
+        }
+        let (channel, hello, key) = prove(stream, &self.gate, bound)?;
+        Ok(Some(Arrival { channel: Box::new(channel), hello, key, from }))
+    }
+}
+
 /// Who may knock, and how long it may take until it has proved who it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Admission {
@@ -104,6 +140,24 @@ impl Acceptor {
 
     /// Accepts whoever passes `gate` at an address that is bound.
     pub(crate) fn over(listener: TcpListener, gate: DoorPolicy, admission: Admission) -> Result<Self, Error> {
+        let routes = Routes::default();
+        let welcome = Arc::new(ProvenWelcome { gate, routes: routes.clone() });
+        let mut acceptor = Self::welcoming(listener, welcome, admission)?;
+        acceptor.routes = routes;
+        Ok(acceptor)
+    }
+
+    /// Binds `address`, where connections are welcomed otherwise.
+    pub(crate) fn of(address: &str, welcome: Arc<dyn Welcome>, admission: Admission) -> Result<Self, Error> {
+        let listener = TcpListener::bind(address).map_err(|e| bind_error(address, &e))?;
+        Self::welcoming(listener, welcome, admission)
+    }
+
+    fn welcoming(
+        listener: TcpListener,
+        welcome: Arc<dyn Welcome>,
+        admission: Admission,
+    ) -> Result<Self, Error> {
         let failed = |e: std::io::Error| Error::io("cannot listen", &e);
         let bound = listener.local_addr().map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -114,16 +168,16 @@ impl Acceptor {
         let [silent, shaking] = places();
         let shaking = Arc::new(Mutex::new(Crowd::new(shaking)));
         let reports = Reports { arrived, refused };
-        let (silent, routes) = (Crowd::new(silent), Routes::default());
-        let shown = routes.clone();
-        let mut porch = Porch { listener, gate, admission, reports, silent, shaking, routes };
+        let silent = Crowd::new(silent);
+        let mut porch = Porch { listener, welcome, admission, reports, silent, shaking };
         let work = move || {
             while !stopped.load(Ordering::Relaxed) {
                 porch.round();
             }
         };
         let thread = std::thread::Builder::new().name("net accept".into()).spawn(work).map_err(failed)?;
-        Ok(Self { address: bound, arrivals, turned_away, routes: shown, stop, thread: Some(thread) })
+        let routes = Routes::default();
+        Ok(Self { address: bound, arrivals, turned_away, routes, stop, thread: Some(thread) })
     }
 
     /// From now on connections that ask for a lane go there.
@@ -192,12 +246,11 @@ type Shaking = Arc<Mutex<Crowd<Arc<TcpStream>>>>;
 /// What the accepting thread looks after.
 struct Porch {
     listener: TcpListener,
-    gate: DoorPolicy,
+    welcome: Arc<dyn Welcome>,
     admission: Admission,
     reports: Reports,
     silent: Crowd<Silent>,
     shaking: Shaking,
-    routes: Routes,
 }
 
 impl Porch {
@@ -274,21 +327,14 @@ impl Porch {
             // Its thread finds the end and goes.
             let _ = goes.shutdown(Shutdown::Both);
         }
-        let (gate, reports, shaking) = (self.gate.clone(), self.reports.clone(), self.shaking.clone());
-        let (mine, routes) = (stream.clone(), self.routes.clone());
+        let (welcome, reports, shaking) = (self.welcome.clone(), self.reports.clone(), self.shaking.clone());
+        let mine = stream.clone();
         let welcome = move || {
-            let handed_on = routes.get().and_then(|routes| routes.take(&stream, bound));
-            if let Some(handed_on) = handed_on {
-                lock(&shaking).take(|other| Arc::ptr_eq(other, &stream));
-                return handed_on.unwrap_or_else(|why| reports.refuse(from, why));
-            }
-            let proven = prove(&stream, &gate, bound);
+            let welcomed = welcome.welcome(&stream, from, bound);
             lock(&shaking).take(|other| Arc::ptr_eq(other, &stream));
-            match proven {
-                Ok((channel, hello, key)) => {
-                    let _ =
-                        reports.arrived.try_send(Arrival { channel: Box::new(channel), hello, key, from });
-                }
+            match welcomed {
+                Ok(Some(arrival)) => _ = reports.arrived.try_send(arrival),
+                Ok(None) => {}
                 Err(why) => reports.refuse(from, why),
             }
         };

@@ -10,13 +10,17 @@ mod decline;
 mod dial;
 mod door;
 mod effort;
+mod gated;
 mod standby;
 
+pub(crate) use dial::open_connection;
 pub use standby::{Standby, StartCall};
 
 use crate::Channel;
 use crate::accept::Admission;
 use crate::farewell::{Farewell, HEAR};
+use crate::gate::GateAccess;
+use crate::gate::link::GateLink;
 use crate::hello::{FORMAT_VERSION, Hello, HelloVerdict, Topic, session_id};
 use crate::identity::{Identity, KeyFingerprint};
 use crate::lanes::{LanePort, ListeningPort};
@@ -125,6 +129,8 @@ pub struct Meet {
     patience: Duration,
     deadline: Duration,
     allow: Vec<IpNetwork>,
+    /// What stands before the address where this party listens.
+    access: Option<GateAccess>,
     watch: Watch,
     stop: StopSwitch,
 }
@@ -150,6 +156,8 @@ pub struct Meeting {
     /// How this party goes to each peer that it dials.
     gates: BTreeMap<PartyId, DoorPolicy>,
     door: Option<Door>,
+    /// What hands peers on to the door, and where its routes end with this.
+    link: Option<GateLink>,
     lanes: u32,
 }
 
@@ -200,6 +208,7 @@ impl Meet {
             patience,
             deadline,
             allow: Vec::new(),
+            access: None,
             watch,
             stop: StopSwitch::default(),
         }
@@ -223,6 +232,13 @@ impl Meet {
     #[must_use]
     pub fn allow(mut self, networks: Vec<IpNetwork>) -> Self {
         self.allow = networks;
+        self
+    }
+
+    /// Has peers come in by a gate, which hands them on to the address where this party listens.
+    #[must_use]
+    pub fn behind(mut self, access: Option<GateAccess>) -> Self {
+        self.access = access;
         self
     }
 
@@ -284,7 +300,7 @@ impl Meet {
         }
         let until = Instant::now() + self.patience;
         let nonce = *Seed::from_system().expose();
-        let mut met = self.controls(&gates, door.as_mut(), nonce, until)?;
+        let (mut met, link) = self.controls(&gates, door.as_mut(), nonce, until)?;
         met.iter_mut().for_each(|met| met.channel.ends_with(&self.stop));
         met.sort_by_key(|met| met.peer);
         let mut nonces: Vec<(PartyId, [u8; 32])> = met.iter().map(|met| (met.peer, met.nonce)).collect();
@@ -296,7 +312,7 @@ impl Meet {
         }
         let control = met.into_iter().map(|met| (met.peer, Box::new(met.channel) as Box<dyn Channel>));
         let (control, workers) = (control.collect(), Vec::new());
-        let mut meeting = Meeting { session_id, control, workers, meet: self, gates, door, lanes: 0 };
+        let mut meeting = Meeting { session_id, control, workers, meet: self, gates, door, link, lanes: 0 };
         meeting.workers = meeting.more(lanes)?;
         Ok(meeting)
     }
@@ -312,14 +328,14 @@ impl Meet {
         Err(Error::misuse("Meet wants an address to listen at, or one of every peer to dial"))
     }
 
-    /// The control channels of all peers, met at the same time.
+    /// The control channels of all peers, met at the same time, and the gate through which they come.
     fn controls(
         &self,
         gates: &BTreeMap<PartyId, DoorPolicy>,
         door: Option<&mut Door>,
         nonce: [u8; 32],
         until: Instant,
-    ) -> Result<Vec<Met>, Error> {
+    ) -> Result<(Vec<Met>, Option<GateLink>), Error> {
         let effort = Effort::until(self.roster.len() - 1);
         let met = std::thread::scope(|scope| {
             let effort = &effort;
@@ -338,12 +354,18 @@ impl Meet {
                 })
             };
             let dialling: Vec<_> = gates.iter().map(dial).collect();
+            let gated = self.access.as_ref().zip(door.as_deref().map(Door::address));
+            let gated = gated.map(|(access, at)| {
+                scope.spawn(move || effort.note(self.keep_routes(access, at, until, effort)))
+            });
             let came = door.and_then(|door| effort.note(door.controls(self, nonce, until, effort)));
             let mut met = came.unwrap_or_default();
             for thread in dialling {
                 met.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
-            met
+            let link =
+                gated.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            (met, link.flatten())
         });
         effort.end()?;
         Ok(met)
@@ -536,7 +558,7 @@ impl Meeting {
     pub fn lane_port(&mut self) -> Result<LanePort, Error> {
         match (self.door.take(), self.meet.dial.values().next()) {
             (Some(door), None) if self.gates.is_empty() => {
-                Ok(LanePort::Listens(ListeningPort::new(door.into_acceptor())))
+                Ok(LanePort::Listens(ListeningPort::new(door.into_acceptor()).behind(self.link.take())))
             }
             (None, Some(address)) if self.gates.len() == 1 => Ok(LanePort::Dials(address.clone())),
             _ => Err(Error::misuse("lanes are between two parties")),

@@ -2,18 +2,20 @@
 //!
 //! A hello has 96 bytes, all numbers little endian:
 //!
-//! | bytes | control connection | worker connection | word to begin | lane ([`crate::lanes`]) |
-//! |---|---|---|---|---|
-//! | 0..8 | `TACIT/ch` | the same | the same | the same |
-//! | 8..10 | format version | the same | the same | the same |
-//! | 10 | kind: 1 | 2 | 3 | 4 |
-//! | 11, 12 | sender and receiver: party indices | the same | the same | the same |
-//! | 13 | verdict: 0 in a question (10 where it takes no part), otherwise why (1 = taken) | the same | the same | 0 or 1 |
-//! | 14..16 | zero | the same | the same | the same |
-//! | 16..48 | the sender's nonce | the session id | zero | the sender's nonce |
-//! | 48..80 | the sender's agreement (hash of the study) | zero | the agreement that is to begin | the run |
-//! | 80..92 | zero | lane, first lane and number of lanes asked for | zero | lane, generation, zero |
-//! | 92..96 | zero | zero | zero | zero |
+//! | bytes | control connection | worker connection | word to begin | lane ([`crate::lanes`]) | routes |
+//! |---|---|---|---|---|---|
+//! | 0..8 | `TACIT/ch` | the same | the same | the same | the same |
+//! | 8..10 | format version | the same | the same | the same | the same |
+//! | 10 | kind: 1 | 2 | 3 | 4 | 5 |
+//! | 11, 12 | sender and receiver: party indices | the same | the same | the same | zero |
+//! | 13 | verdict: 0 in a question (10 where it takes no part), otherwise why (1 = taken) | the same | the same | 0 or 1 | 0, 1 or 5 |
+//! | 14..16 | zero | the same | the same | the same | the same |
+//! | 16..48 | the sender's nonce | the session id | zero | the sender's nonce | zero |
+//! | 48..80 | the sender's agreement (hash of the study) | zero | the agreement that is to begin | the run | zero |
+//! | 80..92 | zero | lane, first lane and number of lanes asked for | zero | lane, generation, zero | zero |
+//! | 92..96 | zero | zero | zero | zero | zero |
+//!
+//! Routes are those of a gate ([`crate::gate`]).
 
 use base::PartyId;
 
@@ -42,6 +44,7 @@ pub(crate) enum Topic {
     Worker { session: [u8; 32], lane: u32, first: u32, count: u32 },
     Begin { agreement: [u8; 32] },
     Lane { nonce: [u8; 32], run: [u8; 32], lane: u32, generation: u32 },
+    Routes,
 }
 
 /// The listening side's answer.
@@ -105,6 +108,7 @@ impl Hello {
                 bytes[80..84].copy_from_slice(&lane.to_le_bytes());
                 bytes[84..88].copy_from_slice(&generation.to_le_bytes());
             }
+            Topic::Routes => bytes[10] = 5,
         }
         bytes
     }
@@ -125,6 +129,7 @@ impl Hello {
             2 => Topic::Worker { session: word(16), lane: number(80), first: number(84), count: number(88) },
             3 => Topic::Begin { agreement: word(48) },
             4 => Topic::Lane { nonce: word(16), run: word(48), lane: number(80), generation: number(84) },
+            5 => Topic::Routes,
             _ => return Err(NoHello::Malformed),
         };
         let verdict = HelloVerdict::of(bytes[13]).ok_or(NoHello::Malformed)?;
@@ -167,13 +172,15 @@ mod tests {
         let lane =
             lane.prop_map(|(nonce, run, lane, generation)| Topic::Lane { nonce, run, lane, generation });
         let head = (any::<u8>(), any::<u8>(), 0u8..11);
-        (head, prop_oneof![control, worker, begin, lane]).prop_map(|((from, to, verdict), topic)| Hello {
-            version: FORMAT_VERSION,
-            from: PartyId(from),
-            to: PartyId(to),
-            verdict: HelloVerdict::of(verdict).unwrap(),
-            topic,
-        })
+        (head, prop_oneof![control, worker, begin, lane, Just(Topic::Routes)]).prop_map(
+            |((from, to, verdict), topic)| Hello {
+                version: FORMAT_VERSION,
+                from: PartyId(from),
+                to: PartyId(to),
+                verdict: HelloVerdict::of(verdict).unwrap(),
+                topic,
+            },
+        )
     }
 
     proptest! {
@@ -208,6 +215,7 @@ mod tests {
             ("wire, hello", digest(Topic::Control { nonce, agreement }), "bed421431aabb58a"),
             ("wire, hello of a worker", digest(worker), "17b895365f7eae4a"),
             ("wire, hello of a lane", digest(lane), "a83f8c1284acb64a"),
+            ("wire, hello at a gate", digest(Topic::Routes), "17dd97d8b25800a5"),
             ("wire, word to begin", digest(Topic::Begin { agreement }), "fd35814cfdbfc49e"),
             ("wire, session id", blake3::hash(&id).to_hex()[..16].to_owned(), "9f39eb59d1298738"),
         ]);

@@ -14,12 +14,13 @@
 use crate::Channel;
 use crate::accept::{Acceptor, Admission, Arrival, HANDSHAKE, hear};
 use crate::connect::DoorPolicy;
+use crate::gate::link::GateLink;
 use crate::hello::{FORMAT_VERSION, Hello, HelloVerdict, NoHello, Topic};
 use crate::identity::{Identity, KeyFingerprint};
 use crate::network::IpNetwork;
-use crate::socket::{SocketChannel, TimeLimit, tune};
+use crate::socket::{SocketChannel, TimeLimit, hung_up, tune};
 use crate::tls::{Tls, TlsRefusal, shake};
-use base::{At, ChannelError, Error, Fault, PartyId, Roster, Seed, hex};
+use base::{At, ChannelError, Error, Fault, PartyId, Roster, Seed, hex, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
@@ -290,7 +291,7 @@ fn attempt(
                 let stream = Arc::new(stream);
                 tune(&stream, limit).map_err(failed)?;
                 cutter.hold(&stream);
-                let (tls, incoming) = shake(&stream, tls.lane_dialer(&terms.label())?, TimeLimit::of(limit))?;
+                let (tls, incoming) = shake(&stream, tls.dialer(&terms.label())?, TimeLimit::of(limit))?;
                 return SocketChannel::new(stream, Some(tls), incoming, terms.deadline).map_err(failed);
             }
         }
@@ -429,7 +430,8 @@ impl LaneRoutes {
 
     /// Hands a connection on that asks for a lane; what becomes of it, or nothing where it asks for none.
     pub(crate) fn take(&self, stream: &TcpStream, bound: TimeLimit) -> Option<Result<(), TlsRefusal>> {
-        let name = asked_for(stream, bound)?;
+        // Whoever comes to meet asks for a name, too.
+        let name = asked_for(stream, bound).filter(|name| name.starts_with('l'))?;
         let mut table = lock(&self.0);
         let Some(&(lane, generation)) = table.awaited.get(&name) else {
             let text = "it asks for a lane that nobody awaits".to_owned();
@@ -446,10 +448,11 @@ impl LaneRoutes {
 }
 
 /// The name that a connection asks for, of which nothing is read: what TLS begins with may come in pieces.
-fn asked_for(stream: &TcpStream, bound: TimeLimit) -> Option<String> {
-    let (mut bytes, mut known) = (vec![0; 16 << 10], 0);
+pub(crate) fn asked_for(stream: &TcpStream, bound: TimeLimit) -> Option<String> {
+    let (mut bytes, mut known) = (vec![0; limits::CLIENT_HELLO_BYTES], 0);
     loop {
         stream.set_read_timeout(Some(bound.left()?)).ok()?;
+        let over = hung_up(stream);
         let count = stream.peek(&mut bytes).ok()?;
         if count > known {
             known = count;
@@ -460,7 +463,7 @@ fn asked_for(stream: &TcpStream, bound: TimeLimit) -> Option<String> {
             if let Some(accepted) = begun.accept().ok()? {
                 return accepted.client_hello().server_name().map(str::to_owned);
             }
-        } else if count == 0 || count == bytes.len() {
+        } else if over || count == 0 || count == bytes.len() {
             return None;
         }
         std::thread::sleep(LOOK / 10);
@@ -482,14 +485,37 @@ pub struct ListeningPort {
     address: SocketAddr,
     routes: LaneRoutes,
     arrivals: Mutex<Receiver<LaneArrival>>,
+    /// What stands before it.
+    link: Option<Box<Mutex<GateLink>>>,
 }
 
 impl ListeningPort {
     pub(crate) fn new(acceptor: Acceptor) -> Self {
         let (routes, arrivals) = LaneRoutes::new();
         acceptor.route(routes.clone());
-        let address = acceptor.address;
-        Self { _acceptor: Mutex::new(acceptor), address, routes, arrivals: Mutex::new(arrivals) }
+        let (address, arrivals) = (acceptor.address, Mutex::new(arrivals));
+        Self { _acceptor: Mutex::new(acceptor), address, routes, arrivals, link: None }
+    }
+
+    /// Behind the gate of the meeting, where there is one.
+    pub(crate) fn behind(self, link: Option<GateLink>) -> Self {
+        Self { link: link.map(|link| Box::new(Mutex::new(link))), ..self }
+    }
+
+    /// Where a gate stands before it: this machine as the gate reaches it.
+    #[must_use]
+    pub fn gated_host(&self) -> Option<String> {
+        self.link.as_ref().map(|link| lock(link).host().to_owned())
+    }
+
+    /// Where a gate stands before it: has the peer's worker handed on to the one that awaits it at `to`.
+    /// Otherwise the peer is told that address; false then.
+    ///
+    /// # Errors
+    /// When the gate does not take the route.
+    pub fn route(&self, run: &[u8; 32], lane: u16, generation: u32, to: &str) -> Result<bool, Error> {
+        let Some(link) = &self.link else { return Ok(false) };
+        lock(link).lane((run, lane, generation), to).map(|()| true)
     }
 
     /// Binds `address` for lanes alone: who asks for none that is awaited is turned away.

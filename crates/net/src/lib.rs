@@ -15,10 +15,10 @@ mod farewell;
 pub mod faults;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod gate;
 mod hello;
 pub mod identity;
 pub mod lanes;
-
 mod network;
 mod progress;
 mod refusal;

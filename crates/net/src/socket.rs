@@ -152,6 +152,17 @@ pub(crate) fn tune(stream: &TcpStream, deadline: Duration) -> io::Result<()> {
     stream.set_write_timeout(Some(deadline))
 }
 
+/// Whether the other side has closed its end, whatever it sent before.
+pub(crate) fn hung_up(stream: &TcpStream) -> bool {
+    shows(stream, HANG_UP, Duration::ZERO)
+}
+
+fn shows(stream: &TcpStream, what: PollFlags, wait: Duration) -> bool {
+    let mut fds = [PollFd::new(stream, what)];
+    let wait = Timespec::try_from(wait).ok();
+    poll(&mut fds, wait.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
 /// What a failed read or write means to a conversation.
 pub(crate) fn fault(error: &io::Error, deadline: Duration) -> ChannelError {
     match error.kind() {
@@ -261,18 +272,12 @@ impl SocketChannel {
 
     /// Whether the peer has closed its end, whatever it sent before. Uses up nothing.
     pub(crate) fn hung_up(&self) -> bool {
-        self.shows(HANG_UP, Duration::ZERO)
+        hung_up(&self.stream)
     }
 
     /// Whether a receive would find something, bytes or an end, within `wait`. Uses up nothing.
     pub(crate) fn answers(&self, wait: Duration) -> bool {
-        !self.incoming.unused().is_empty() || self.shows(PollFlags::IN, wait)
-    }
-
-    fn shows(&self, what: PollFlags, wait: Duration) -> bool {
-        let mut fds = [PollFd::new(&*self.stream, what)];
-        let wait = Timespec::try_from(wait).ok();
-        poll(&mut fds, wait.as_ref()).is_ok_and(|ready| ready > 0)
+        !self.incoming.unused().is_empty() || shows(&self.stream, PollFlags::IN, wait)
     }
 
     /// Gives the kernel as much of a long plain message as it takes at once, from where it lies; the rest is

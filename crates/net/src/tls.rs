@@ -149,7 +149,6 @@ impl Tls {
             .with_custom_certificate_verifier(pinned.clone())
             .with_client_cert_resolver(Arc::new(certified()));
         client.resumption = Resumption::disabled();
-        client.enable_sni = false;
         let mut server = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
             .map_err(failed)?
@@ -160,20 +159,11 @@ impl Tls {
         Ok(Self { client: Arc::new(client), server: Arc::new(server) })
     }
 
-    /// The connection state of the side that dialled.
-    pub(crate) fn dialer(&self) -> Result<Connection, TlsRefusal> {
-        // The name is never sent and never checked: keys are pinned.
-        let name = ServerName::try_from("tacit.invalid").expect("a host name");
-        let state = ClientConnection::new(self.client.clone(), name).map_err(|e| TlsRefusal::of_tls(&e))?;
-        Ok(Connection::Client(state))
-    }
-
-    /// The same for a lane, which asks for a name ([`crate::lanes::lane_label`]): who hands it on reads that.
-    pub(crate) fn lane_dialer(&self, name: &str) -> Result<Connection, TlsRefusal> {
-        let mut config = (*self.client).clone();
-        config.enable_sni = true;
+    /// The connection state of the side that dialled, which asks for a name: who hands connections on reads
+    /// it ([`crate::gate`]). It is not checked: keys are pinned.
+    pub(crate) fn dialer(&self, name: &str) -> Result<Connection, TlsRefusal> {
         let name = ServerName::try_from(name.to_owned()).map_err(|e| TlsRefusal::Tls(e.to_string()))?;
-        let state = ClientConnection::new(Arc::new(config), name).map_err(|e| TlsRefusal::of_tls(&e))?;
+        let state = ClientConnection::new(self.client.clone(), name).map_err(|e| TlsRefusal::of_tls(&e))?;
         Ok(Connection::Client(state))
     }
 

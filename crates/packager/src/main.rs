@@ -87,6 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         tree.file(path, 0o644, completions(&args.built.join("tacit"), shell)?);
     }
+    manual(&args.built, &mut tree)?;
     let (version, cpu) = (&build.version, build.cpu());
     let whole = format!("tacit-{version}-{cpu}-linux");
     let files = [
@@ -103,7 +104,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(&args.out, &files)
 }
 
-/// What is installed below /usr, but completions: programs, documentation, the unit of systemd.
+/// What is installed below /usr, but what the program says of itself: programs, documentation, the unit of
+/// systemd.
 fn usr(root: &Path, programs: &[(&str, Vec<u8>)], copyright: &[u8]) -> Result<StagedTree, Box<dyn Error>> {
     let mut tree = StagedTree::default();
     for (name, bytes) in programs {
@@ -143,6 +145,26 @@ fn completions(tacit: &Path, shell: &str) -> Result<Vec<u8>, Box<dyn Error>> {
         return Err(format!("tacit completions {shell}: {}", String::from_utf8_lossy(&done.stderr)).into());
     }
     Ok(done.stdout)
+}
+
+/// The pages of man, which the program writes beside itself.
+fn manual(built: &Path, tree: &mut StagedTree) -> Result<(), Box<dyn Error>> {
+    let folder = built.join("man1");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let done = Command::new(built.join("tacit")).args(["manual", "--out"]).arg(&folder).output()?;
+    if !done.status.success() {
+        return Err(format!("tacit manual: {}", String::from_utf8_lossy(&done.stderr)).into());
+    }
+    let pages: Result<Vec<_>, _> = std::fs::read_dir(&folder)?.collect();
+    let mut pages: Vec<PathBuf> = pages?.into_iter().map(|page| page.path()).collect();
+    pages.sort();
+    for page in pages {
+        let name = page.file_name().unwrap_or_default().to_string_lossy();
+        tree.file(&format!("usr/share/man/man1/{name}"), 0o644, read(&page)?);
+    }
+    Ok(())
 }
 
 /// A program runs on any Linux of its CPU, and its bytes do not depend on the folder where it was built.

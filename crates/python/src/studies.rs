@@ -75,12 +75,20 @@ impl StudyHandle {
     }
 
     /// What `tacit check --json` prints of the study alone.
-    #[pyo3(signature = (rows = None, mean = None))]
-    fn check(&self, py: Python<'_>, rows: Option<[u64; 2]>, mean: Option<f64>) -> PyResult<String> {
+    #[pyo3(signature = (rows = None, mean = None, peer = None))]
+    fn check(
+        &self,
+        py: Python<'_>,
+        rows: Option<[u64; 2]>,
+        mean: Option<f64>,
+        peer: Option<(String, String)>,
+    ) -> PyResult<String> {
         let (file, text) = (self.file.clone(), self.text.clone());
         let job = move || {
+            let same = |(shown, theirs): (String, String)| study::expect_same(&text, (&shown, &theirs));
+            let peer_agrees = peer.map(|peer| same(peer).map(|()| true)).transpose()?;
             let side = CheckedSide::of_study(file, text)?;
-            let found = side.report(CheckSizes { rows, mean }, None)?;
+            let found = side.report(CheckSizes { rows, mean }, peer_agrees)?;
             found.refused?;
             json(&found.report)
         };

@@ -12,6 +12,7 @@ use super::{
     Question, ReleaseRule, Study,
 };
 use crate::time::Clock;
+use base::Error;
 use release::rational::{Rational, decimal, nano, shown};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -334,6 +335,20 @@ pub struct SettingDifference {
     pub mine: String,
     /// The other's line, or `(absent)`. Control characters are escaped: the text comes from a peer.
     pub theirs: String,
+}
+
+/// Holds a peer's study, which errors call `shown`, against this side's.
+///
+/// # Errors
+/// The first difference ([`first_difference`]).
+pub fn expect_same(mine: &str, (shown, theirs): (&str, &str)) -> Result<(), Error> {
+    match first_difference(mine, theirs) {
+        None => Ok(()),
+        Some(d) => Err(Error::input(format!(
+            "the two studies differ first in line {}, {}: here `{}`, in {shown} `{}`; agree on one file",
+            d.line, d.setting, d.mine, d.theirs
+        ))),
+    }
 }
 
 /// Compares what two study files *say*: comments, white space and order of keys are no difference. The first

@@ -24,7 +24,7 @@ pub mod transport;
 
 pub use canonical::canonical;
 pub use file::{StudyFile, expect_study, read_text};
-pub use hash::{SettingDifference, StudyHash, first_difference};
+pub use hash::{SettingDifference, StudyHash, expect_same, first_difference};
 pub use matching::{
     DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS, MAX_WEIGHT, MatchRule,
     Normaliser, parse_delta,

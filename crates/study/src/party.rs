@@ -539,6 +539,7 @@ impl PartySettings {
             }
             (None, None) => return Err(Error::input("neither listen nor peer is set; set one of them")),
         };
+        let listens = !matches!(address, Address::Peer(_) | Address::Peers { listen: None, .. });
         if self.keep_spine.is_some() && self.spine.is_some() {
             return Err(Error::input(
                 "both keep_spine and spine are set: a run makes a spine or uses one; remove one",
@@ -562,7 +563,7 @@ impl PartySettings {
             state_key: self.state_key,
             spool: self.spool.unwrap_or_default(),
             keep_state: self.keep_state_seconds.map_or(KEEP_STATE, Duration::from_secs),
-            workers: self.workers.complete()?,
+            workers: self.workers.complete(listens)?,
             keep_spine: self.keep_spine,
             spine: self.spine,
             salt: self.salt,

@@ -121,6 +121,20 @@ pub fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
+/// A line of a log on standard error, with `json` one object: `event`, `text` and `more`. When nobody reads
+/// it, the program goes on.
+pub fn log_line(json: bool, event: &str, text: &str, mut more: serde_json::Value) {
+    let said = match json {
+        false => format!("  {text}"),
+        true => {
+            more["event"] = event.into();
+            more["text"] = text.into();
+            more.to_string()
+        }
+    };
+    let _ = writeln!(std::io::stderr(), "{said}");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -321,6 +321,21 @@ fn a_match_is_measured_by_every_protocol() {
     }
 }
 
+/// One page a command, of the same bytes wherever they are made; what is hidden has none.
+#[test]
+fn the_manual_has_a_page_for_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name));
+    tacit(["manual", "--out", folder.path().to_str().unwrap()]).fine();
+    for name in ["tacit.1", "tacit-run.1", "tacit-gate.1", "tacit-ledger.1", "tacit-ledger-show.1"] {
+        assert!(page(name).unwrap().contains(".SH SYNOPSIS"), "{name}");
+    }
+    assert!(page("tacit-gate.1").unwrap().contains("\\-\\-inside"));
+    assert!(page("tacit-worker.1").is_err());
+    // `--version` tells what this processor can do.
+    assert!(!page("tacit.1").unwrap().contains("processor"));
+}
+
 #[test]
 fn completions_and_help_know_every_command() {
     let commands =

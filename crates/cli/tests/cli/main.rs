@@ -6,6 +6,7 @@ mod budgets;
 mod circuit;
 mod contracts;
 mod files;
+mod gate;
 mod generate;
 mod going_on;
 mod governance;

@@ -14,20 +14,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-const NAMES: [&str; 2] = ["clinic", "works"];
+pub const NAMES: [&str; 2] = ["clinic", "works"];
 /// Rows of five units, where there are three workers.
 const ROWS: u32 = 700_001;
 /// Kills in `make test`.
 const KILLS: u64 = 3;
 
 /// Two parties whose rows are aligned: all the time goes into the computation.
-struct Aligned {
+pub struct Aligned {
     folder: tempfile::TempDir,
     truth: u64,
 }
 
 impl Aligned {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = NAMES.map(|name| make_key(folder.path(), name));
         let study = include_str!("aligned_pair.toml").replace("CLINIC", &keys[0]).replace("WORKS", &keys[1]);
@@ -47,6 +47,11 @@ impl Aligned {
         Self { folder, truth }
     }
 
+    /// One of its files.
+    pub fn path(&self, file: &str) -> std::path::PathBuf {
+        self.folder.path().join(file)
+    }
+
     /// Where the first party listens.
     fn address(&self) -> String {
         let file = std::fs::read_to_string(self.folder.path().join("clinic.toml")).unwrap();
@@ -54,8 +59,8 @@ impl Aligned {
         line.split('"').nth(1).unwrap().to_owned()
     }
 
-    fn start(&self, name: &str, more: &[&str]) -> Running {
-        let path = |file: String| self.folder.path().join(file);
+    pub fn start(&self, name: &str, more: &[&str]) -> Running {
+        let path = |file: String| self.path(&file);
         // A ledger that knows the answer computes nothing.
         let _ = std::fs::remove_file(path(format!("{name}.ledger")));
         let _ = std::fs::remove_dir_all(path(format!("out-{name}")));
@@ -66,7 +71,7 @@ impl Aligned {
     }
 
     /// Holds a side's report against the truth; it.
-    fn check(&self, done: Done) -> Value {
+    pub fn check(&self, done: Done) -> Value {
         let report = done.fine().json();
         assert_eq!(report["view"]["outputs"][0]["value"], self.truth.to_string());
         let stages = report["stages"].as_array().unwrap();

@@ -410,12 +410,14 @@ pub(super) fn units_job<'u>(
     }
 }
 
-/// Where workers await the peer's: those of other machines cannot be handed what comes to the party's port.
+/// Where workers await the peer's: those of other machines, and those behind a gate, cannot be handed what
+/// comes to the party's port.
 fn lane_host(party: &PartySetup, place: &WorkerPlace, port: &LanePort) -> Option<LaneHost> {
+    let gated = if let LanePort::Listens(port) = port { port.gated_host() } else { None };
     match (&party.workers.host, place, port) {
         (Some(host), ..) => Some(LaneHost::Named(host.clone())),
         (None, WorkerPlace::Launched(_), LanePort::Listens(_)) => Some(LaneHost::Own),
-        (None, ..) => None,
+        (None, ..) => gated.map(LaneHost::Named),
     }
 }
 

@@ -412,10 +412,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         here.heard = Some(now);
         match event.event {
             WorkerEvent::Door { generation, fingerprint, address } => {
-                if let (LanePort::Listens(port), None) = (port, &address) {
-                    port.expect(&self.job.run, lane, generation);
-                }
-                let address = address.unwrap_or_default();
+                let address = self.await_peer((lane, generation), address, port)?;
                 let fingerprint = fingerprint.bytes();
                 self.words.say(&Word::Door { lane, generation, fingerprint, address })?;
                 self.lane_step(lane, LaneEvent::DoorTold { generation }, port)
@@ -474,6 +471,27 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 self.step(UnitEvent::GaveUp { unit, attempt, cause })
             }
             WorkerEvent::Gone { error } => self.worker_gone(lane, FailureCause::WorkerGone, error, port),
+        }
+    }
+
+    /// Has the peer's worker find the one of a lane; where the peer is told to go, or nothing where it goes
+    /// to the port of the meeting, or a gate there.
+    fn await_peer(
+        &self,
+        (lane, generation): (u16, u32),
+        own: Option<String>,
+        port: &LanePort,
+    ) -> Result<String, Error> {
+        let run = &self.job.run;
+        match (port, own) {
+            (LanePort::Listens(port), None) => {
+                port.expect(run, lane, generation);
+                Ok(String::new())
+            }
+            (LanePort::Listens(port), Some(own)) if port.route(run, lane, generation, &own)? => {
+                Ok(String::new())
+            }
+            (_, own) => Ok(own.unwrap_or_default()),
         }
     }
 

@@ -27,6 +27,11 @@ impl Meet {
                 let admission = Admission::new(meet.allow.clone(), meet.deadline);
                 let gate = meet.gate(&awaited);
                 if let Ok(door) = gate.and_then(|gate| Door::open(address, gate, admission, awaited)) {
+                    let at = door.address();
+                    if let Some(access) = &meet.access {
+                        // Where there is no route, nobody is told.
+                        scope.spawn(move || meet.keep_routes(access, at, until, effort).is_ok());
+                    }
                     door.decline(meet, effort, until);
                 }
             }

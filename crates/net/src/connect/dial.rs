@@ -253,7 +253,7 @@ impl Meet {
                 why = connect_error(&ErrorKind::ConnectionRefused.into());
                 continue;
             }
-            match open(stream, gate, left()) {
+            match open_connection(stream, gate, &self.label_of(peer), left()) {
                 Ok(channel) => return Ok(Ok((channel, at))),
                 // Nobody behind the door yet: a tunnel or relay whose far end is not up.
                 Err(refusal @ (TlsRefusal::Left | TlsRefusal::Silent(_))) => {
@@ -266,14 +266,19 @@ impl Meet {
     }
 }
 
-/// The dialling side of one connection.
-fn open(stream: TcpStream, gate: &DoorPolicy, limit: Duration) -> Result<SocketChannel, TlsRefusal> {
+/// The dialling side of one connection, which asks for `name`.
+pub(crate) fn open_connection(
+    stream: TcpStream,
+    gate: &DoorPolicy,
+    name: &str,
+    limit: Duration,
+) -> Result<SocketChannel, TlsRefusal> {
     let failed = |e: std::io::Error| TlsRefusal::of_io(&e, limit);
     tune(&stream, limit).map_err(failed)?;
     let (tls, incoming) = match gate {
         DoorPolicy::Open => (None, ReceiveBuffer::new()),
         DoorPolicy::Pinned(tls) => {
-            let (tls, incoming) = shake(&stream, tls.dialer()?, TimeLimit::of(limit))?;
+            let (tls, incoming) = shake(&stream, tls.dialer(name)?, TimeLimit::of(limit))?;
             (Some(tls), incoming)
         }
     };

@@ -83,7 +83,7 @@ impl Standby {
                 Topic::Begin { agreement } => {
                     return Ok(Some(StartCall { channel: *channel, hello, key, from, agreement }));
                 }
-                Topic::Control { .. } | Topic::Worker { .. } | Topic::Lane { .. } => {
+                Topic::Control { .. } | Topic::Worker { .. } | Topic::Lane { .. } | Topic::Routes => {
                     reply(&mut channel, &hello, HelloVerdict::Wait)
                 }
             }

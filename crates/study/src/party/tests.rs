@@ -412,7 +412,9 @@ fn workers_are_counted_and_have_a_host_where_they_are_exposed() {
     for (lines, said) in [
         ("count = 0", "workers.count is 0"),
         ("count = 257", "workers.count is 257"),
-        ("expose = \"gate\"", "use \"port\" or \"direct\""),
+        ("expose = \"door\"", "use \"port\", \"direct\" or \"gate\""),
+        ("gate = \"g\"", "host:port"),
+        ("gate_key = \"tacit1:12\"", "32 digits must follow"),
     ] {
         let error = with(lines).unwrap_err().to_string();
         assert!(error.contains(said) && error.starts_with("party.toml, line "), "{error}");
@@ -420,4 +422,28 @@ fn workers_are_counted_and_have_a_host_where_they_are_exposed() {
     let missing = |lines| with(lines).unwrap().complete().unwrap_err().to_string();
     assert!(missing("expose = \"direct\"").contains("add host = \"...\" under [workers]"));
     assert!(missing("host = \"a\"").contains("a worker host is for expose = \"direct\""));
+}
+
+#[test]
+fn a_gate_has_an_address_and_a_key_and_stands_before_a_party_that_listens() {
+    let party = |party: &str, lines: &str| {
+        let text = format!("{party}\n[workers]\n{lines}");
+        PartySettings::parse("party.toml", &text).unwrap().complete()
+    };
+    let key = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11";
+    let lines = format!("expose = \"gate\"\ngate = \"gate.internal:7002\"\ngate_key = \"{key}\"");
+    let listens = REGISTRY.lines().any(|line| line.starts_with("listen"));
+    let (listening, dialling) = match listens {
+        true => (REGISTRY.to_owned(), REGISTRY.replace("listen", "peer")),
+        false => (REGISTRY.replace("peer", "listen"), REGISTRY.to_owned()),
+    };
+    let gate = party(&listening, &lines).unwrap().workers.gate.unwrap();
+    assert_eq!((gate.address.as_str(), gate.host), ("gate.internal:7002", None));
+    assert_eq!(gate.key.to_string(), key);
+    let hosted = party(&listening, &format!("{lines}\nhost = \"10.0.0.7\"")).unwrap().workers;
+    assert_eq!((hosted.host, hosted.gate.unwrap().host.as_deref()), (None, Some("10.0.0.7")));
+    let refused = |text: &str, lines: &str| party(text, lines).unwrap_err().to_string();
+    assert!(refused(&dialling, &lines).contains("is for the party that listens"));
+    assert!(refused(&listening, "expose = \"gate\"").contains("the key that it prints"));
+    assert!(refused(&listening, "gate = \"g:1\"").contains("a gate is for expose = \"gate\""));
 }

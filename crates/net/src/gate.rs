@@ -1,0 +1,529 @@
+//! A gate: one public port before the coordinator and the workers of a party, which need none of their own.
+//!
+//! Functionality: a connection goes on to the address that was registered for the name that it asks for in
+//! TLS's ClientHello. TLS goes through: it ends at the coordinator or worker that the name is of. Routes are
+//! registered at another address, inside, by coordinators that prove a key which the gate was given, and live
+//! as long as the connection that registered them ([`link`]).
+//!
+//! Security model: the gate has no key of a party and is trusted with nothing but to hand on. Who stands
+//! behind a name proves its own key, so a gate that hands on wrongly ends a run and no more.
+//!
+//! Who learns what: the gate, as whoever watches the network, learns names, addresses, lengths and times. A
+//! name says the lane, its generation and the first half of a run's name; or it is a hash of study and
+//! listening party ([`meeting_label`]).
+//!
+//! Strangers: who connects is one of a [`crate::crowd`] until it has asked for a route and then for as long
+//! as whom it went to may take to let it in. So strangers, many or few, keep no peer out. What was let in
+//! counts against a limit that strangers do not reach. Cost: two copies of every byte on this machine.
+
+pub(crate) mod link;
+pub(crate) mod words;
+
+pub use link::GateAccess;
+
+use crate::Channel;
+use crate::accept::{Acceptor, Admission, Arrival, HANDSHAKE, QUEUE, TurnedAway, Welcome};
+use crate::connect::DoorPolicy;
+use crate::hello::{FORMAT_VERSION, Hello, HelloVerdict, Topic};
+use crate::identity::{Identity, KeyFingerprint};
+use crate::lanes::asked_for;
+use crate::network::IpNetwork;
+use crate::socket::{SocketChannel, TimeLimit, tune};
+use crate::tls::{Tls, TlsRefusal};
+use base::{Error, PartyId, hex, limits};
+use rustix::process::{Resource, getrlimit};
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use words::{GateAnswer, GateWord, HEAD_BYTES};
+
+/// How long whom a connection went to may take to let it in: a handshake, and some way.
+const UNPROVEN: Duration = HANDSHAKE.saturating_add(Duration::from_secs(1));
+/// How long the way inside may take.
+const REACH: Duration = Duration::from_secs(5);
+/// How often somebody who waits looks whether it should stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// Bytes that are copied at once.
+const COPY_BYTES: usize = 64 << 10;
+/// Events that wait to be told.
+const EVENTS: usize = 256;
+/// Refusals of one second that are told one by one.
+const TOLD: u32 = 4;
+
+/// The name by which parties come to meet one that listens: a hash of what they agreed on and of its key. Who
+/// does not know the study cannot say of which one it is.
+#[must_use]
+pub fn meeting_label(agreement: &[u8; 32], listener: &KeyFingerprint) -> String {
+    let mut hash = blake3::Hasher::new_derive_key("tacit 2026-11 name of a meeting v1");
+    let hash = hash.update(agreement).update(&listener.bytes()).finalize();
+    format!("m.{}.tacit.invalid", hex(&hash.as_bytes()[..8]))
+}
+
+/// What a gate needs.
+pub struct GateSetup {
+    /// Where everybody may come.
+    pub listen: String,
+    /// Where coordinators register.
+    pub inside: String,
+    /// What the gate proves to them.
+    pub identity: Arc<Identity>,
+    /// What they prove.
+    pub coordinators: Vec<KeyFingerprint>,
+    /// The networks that peers come from; any where there are none.
+    pub allow: Vec<IpNetwork>,
+}
+
+/// What a gate tells its operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateEvent {
+    /// A coordinator has come.
+    Coordinator {
+        /// What it proved.
+        key: KeyFingerprint,
+        /// Where it came from.
+        from: SocketAddr,
+    },
+    /// One has gone.
+    CoordinatorLeft {
+        /// What it had proved.
+        key: KeyFingerprint,
+        /// How many routes went with it.
+        routes: usize,
+    },
+    /// From now on connections that ask for this name go there.
+    Routed {
+        /// The name.
+        name: String,
+        /// The address inside.
+        to: String,
+    },
+    /// A connection goes on.
+    Carried {
+        /// What it asked for.
+        name: String,
+        /// Where it came from.
+        from: SocketAddr,
+    },
+    /// It has ended.
+    Ended {
+        /// What it had asked for.
+        name: String,
+        /// Bytes from outside, and from inside.
+        bytes: [u64; 2],
+    },
+    /// Somebody was turned away.
+    Refused {
+        /// Where it came from.
+        from: SocketAddr,
+        /// Why.
+        why: String,
+    },
+    /// More were, within a second.
+    More {
+        /// How many.
+        refused: u64,
+    },
+}
+
+/// A gate whose addresses are bound.
+pub struct PublicGate {
+    public: Acceptor,
+    inside: Acceptor,
+    shared: Arc<GateShared>,
+    events: Receiver<GateEvent>,
+}
+
+/// What the threads of a gate share.
+struct GateShared {
+    routes: Mutex<HashMap<String, GateRoute>>,
+    /// Connections that were let in, and the most there may be.
+    settled: AtomicUsize,
+    most: usize,
+    coordinators: AtomicUsize,
+    /// Ended with the gate.
+    streams: Mutex<Vec<Weak<TcpStream>>>,
+    events: SyncSender<GateEvent>,
+    over: AtomicBool,
+}
+
+struct GateRoute {
+    to: String,
+    /// Which connection registered it, and whose.
+    link: u64,
+    key: KeyFingerprint,
+}
+
+impl PublicGate {
+    /// Binds both addresses.
+    ///
+    /// # Errors
+    /// When one cannot be used.
+    pub fn open(setup: &GateSetup) -> Result<Self, Error> {
+        let (events, told) = sync_channel(EVENTS);
+        let descriptors = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| most as usize);
+        let shared = Arc::new(GateShared {
+            routes: Mutex::default(),
+            settled: AtomicUsize::new(0),
+            most: limits::GATE_CONNECTIONS.min(descriptors / 4),
+            coordinators: AtomicUsize::new(0),
+            streams: Mutex::default(),
+            events,
+            over: AtomicBool::new(false),
+        });
+        let keys = DoorPolicy::Pinned(Tls::new(&setup.identity, setup.coordinators.clone())?);
+        let inside = Acceptor::bind(&setup.inside, keys, Admission::new(Vec::new(), HANDSHAKE))?;
+        let welcome = Arc::new(GateWelcome(shared.clone()));
+        let public = Acceptor::of(&setup.listen, welcome, Admission::new(setup.allow.clone(), HANDSHAKE))?;
+        Ok(Self { public, inside, shared, events: told })
+    }
+
+    /// Where everybody may come, and where coordinators register.
+    #[must_use]
+    pub fn addresses(&self) -> [SocketAddr; 2] {
+        [self.public.address, self.inside.address]
+    }
+
+    /// Hands connections on until `stop`; then ends those that there are.
+    pub fn serve(&self, stop: &AtomicBool, log: &dyn Fn(GateEvent)) {
+        let (mut second, mut told, mut untold, mut links) = (Instant::now(), 0, 0, 0);
+        while !stop.load(Ordering::Relaxed) {
+            match self.inside.arrivals.recv_timeout(LOOK) {
+                Ok(arrival) => {
+                    links += 1;
+                    self.shared.clone().take_coordinator(arrival, links);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.events.try_iter().take(EVENTS).for_each(log);
+            if second.elapsed() >= Duration::from_secs(1) {
+                if untold > 0 {
+                    log(GateEvent::More { refused: untold });
+                }
+                (second, told, untold) = (Instant::now(), 0, 0);
+            }
+            for side in [&self.public, &self.inside] {
+                for TurnedAway { from, why } in side.turned_away.try_iter().take(QUEUE) {
+                    match told < TOLD {
+                        true => log(GateEvent::Refused { from, why: refusal_text(&why) }),
+                        false => untold += 1,
+                    }
+                    told += 1;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for PublicGate {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        for stream in lock(&self.shared.streams).drain(..).filter_map(|stream| stream.upgrade()) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn refusal_text(why: &TlsRefusal) -> String {
+    match why {
+        TlsRefusal::OtherKey(key) => {
+            format!("it registers with {key}: where that is a coordinator's, add --coordinator {key}")
+        }
+        TlsRefusal::OurKey => "it expects another key of this gate: check its `gate_key`".to_owned(),
+        TlsRefusal::NotTls { .. } => "it does not speak TLS".to_owned(),
+        TlsRefusal::Silent(limit) => format!("it said nothing for {:.1} s", limit.as_secs_f64()),
+        TlsRefusal::Left => "it left, or gave its place to another one".to_owned(),
+        TlsRefusal::Outside => "it comes from a network that is not allowed".to_owned(),
+        TlsRefusal::Tls(text) | TlsRefusal::Io(text) | TlsRefusal::Hello(text) => text.clone(),
+    }
+}
+
+impl GateShared {
+    /// An operator who does not read misses what is said meanwhile.
+    fn tell(&self, event: GateEvent) {
+        let _ = self.events.try_send(event);
+    }
+
+    fn hold(&self, stream: &Arc<TcpStream>) {
+        let mut streams = lock(&self.streams);
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(stream));
+        drop(streams);
+        if self.over.load(Ordering::SeqCst) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Takes the routes of somebody who proved a coordinator's key, on a thread of its own.
+    fn take_coordinator(self: Arc<Self>, arrival: Arrival, link: u64) {
+        let Arrival { mut channel, hello, key, from } = arrival;
+        let Some(key) = key else { return };
+        let full = self.coordinators.load(Ordering::Relaxed) >= limits::GATE_COORDINATORS;
+        let verdict = match hello {
+            Ok(Hello { topic: Topic::Routes, verdict: HelloVerdict::Question, .. }) if full => {
+                HelloVerdict::Busy
+            }
+            Ok(Hello { topic: Topic::Routes, verdict: HelloVerdict::Question, .. }) => HelloVerdict::Taken,
+            _ => HelloVerdict::Version,
+        };
+        let said = channel.send(&routes_hello(verdict).encode()).and_then(|()| channel.finish());
+        if verdict != HelloVerdict::Taken || said.and_then(|()| channel.begin(HANDSHAKE)).is_err() {
+            let why = format!("it proves {key} and comes for no routes, or too many coordinators are here");
+            return self.tell(GateEvent::Refused { from, why });
+        }
+        self.coordinators.fetch_add(1, Ordering::Relaxed);
+        self.hold(channel.stream());
+        self.tell(GateEvent::Coordinator { key, from });
+        let counted = self.clone();
+        let listen = move || {
+            let mut talks = true;
+            while talks && !self.over.load(Ordering::Relaxed) {
+                talks = self.next_word(&mut channel, link, key).is_some();
+            }
+            let mut routes = lock(&self.routes);
+            let before = routes.len();
+            routes.retain(|_, route| route.link != link);
+            let gone = before - routes.len();
+            drop(routes);
+            self.coordinators.fetch_sub(1, Ordering::Relaxed);
+            self.tell(GateEvent::CoordinatorLeft { key, routes: gone });
+        };
+        if std::thread::Builder::new().name("gate routes".into()).spawn(listen).is_err() {
+            // The connection closes, and the coordinator comes again.
+            counted.coordinators.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits for a word and does what it says; nothing when the connection is over.
+    fn next_word(&self, channel: &mut SocketChannel, link: u64, key: KeyFingerprint) -> Option<()> {
+        if !channel.answers(LOOK) {
+            return Some(());
+        }
+        let bound = TimeLimit::of(HANDSHAKE);
+        let mut head = [0; HEAD_BYTES];
+        channel.recv_within(&mut head, bound).ok()?;
+        let mut body = vec![0; GateWord::body_bytes(&head)];
+        channel.recv_within(&mut body, bound).ok()?;
+        let answer = match GateWord::decode(&head, &body) {
+            Some(word) => self.do_word(word, link, key),
+            None => GateAnswer::Malformed,
+        };
+        channel.send(&[answer as u8]).and_then(|()| channel.hand_over()).ok()
+    }
+
+    fn do_word(&self, word: GateWord, link: u64, key: KeyFingerprint) -> GateAnswer {
+        let mut routes = lock(&self.routes);
+        match word {
+            GateWord::Route { name, to } => match routes.get(&name) {
+                // A coordinator that was started again takes the place of the one before it.
+                Some(route) if route.key != key => GateAnswer::Taken,
+                None if routes.len() >= limits::GATE_ROUTES => GateAnswer::Full,
+                _ => {
+                    self.tell(GateEvent::Routed { name: name.clone(), to: to.clone() });
+                    routes.insert(name, GateRoute { to, link, key });
+                    GateAnswer::Done
+                }
+            },
+            GateWord::Close { name } => {
+                if routes.get(&name).is_some_and(|route| route.link == link) {
+                    routes.remove(&name);
+                }
+                GateAnswer::Done
+            }
+        }
+    }
+}
+
+/// The words of either side at the beginning.
+fn routes_hello(verdict: HelloVerdict) -> Hello {
+    let (from, to) = (PartyId(0), PartyId(0));
+    Hello { version: FORMAT_VERSION, from, to, verdict, topic: Topic::Routes }
+}
+
+/// Finds the route of a connection and carries it on.
+struct GateWelcome(Arc<GateShared>);
+
+impl Welcome for GateWelcome {
+    fn welcome(
+        &self,
+        near: &Arc<TcpStream>,
+        from: SocketAddr,
+        bound: TimeLimit,
+    ) -> Result<Option<Arrival>, TlsRefusal> {
+        let shared = &self.0;
+        let refuse = |text: &str| TlsRefusal::Hello(text.to_owned());
+        let name = asked_for(near, bound).ok_or_else(|| match bound.left() {
+            Some(_) => refuse("it asks for no name, or does not speak TLS"),
+            None => TlsRefusal::Silent(bound.limit),
+        })?;
+        let to = lock(&shared.routes).get(&name).map(|route| route.to.clone());
+        let to = to.ok_or_else(|| refuse("it asks for a name that nobody registered"))?;
+        let far = reach(&to).map_err(|e| TlsRefusal::Io(format!("{to}, where {name} goes, fails: {e}")))?;
+        let failed = |e: std::io::Error| TlsRefusal::of_io(&e, bound.limit);
+        tune(near, Duration::from_millis(limits::DEADLINE_MS)).map_err(failed)?;
+        near.set_read_timeout(None).and_then(|()| near.set_write_timeout(None)).map_err(failed)?;
+        shared.hold(near);
+        let (open, ended) = channel();
+        let carried = Arc::new(CarriedConnection {
+            shared: shared.clone(),
+            name: name.clone(),
+            ends: [near.clone(), Arc::new(far)],
+            bytes: Default::default(),
+            settled: AtomicBool::new(false),
+            _open: Mutex::new(open),
+        });
+        let weak = Arc::downgrade(&carried);
+        shared.tell(GateEvent::Carried { name, from });
+        for direction in [0, 1] {
+            let carried = carried.clone();
+            let copy = move || carried.copy(direction);
+            std::thread::Builder::new().name("gate copy".into()).spawn(copy).map_err(failed)?;
+        }
+        drop(carried);
+        if let (Err(RecvTimeoutError::Timeout), Some(carried)) =
+            (ended.recv_timeout(UNPROVEN), weak.upgrade())
+            && !carried.settle()
+        {
+            carried.cut();
+            return Err(refuse("as many connections are open as there may be (limits::GATE_CONNECTIONS)"));
+        }
+        Ok(None)
+    }
+}
+
+/// Connects to an address inside.
+fn reach(to: &str) -> std::io::Result<TcpStream> {
+    let mut last = ErrorKind::AddrNotAvailable.into();
+    for at in to.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&at, REACH) {
+            Ok(stream) => {
+                tune(&stream, Duration::from_millis(limits::DEADLINE_MS))?;
+                stream.set_read_timeout(None)?;
+                stream.set_write_timeout(None)?;
+                return Ok(stream);
+            }
+            Err(e) => last = e,
+        }
+    }
+    Err(last)
+}
+
+/// A connection that goes on; it ends with both of its threads.
+struct CarriedConnection {
+    shared: Arc<GateShared>,
+    name: String,
+    /// Outside, inside.
+    ends: [Arc<TcpStream>; 2],
+    /// What each end sent.
+    bytes: [AtomicU64; 2],
+    settled: AtomicBool,
+    /// Closed with this.
+    _open: Mutex<Sender<()>>,
+}
+
+impl CarriedConnection {
+    /// Copies what one end sends, until it ends.
+    fn copy(&self, from: usize) {
+        let (mut source, mut sink) = (&*self.ends[from], &*self.ends[1 - from]);
+        let mut bytes = vec![0; COPY_BYTES];
+        loop {
+            match source.read(&mut bytes) {
+                Ok(0) => {
+                    let _ = sink.shutdown(Shutdown::Write);
+                    return;
+                }
+                Ok(count) => {
+                    self.bytes[from].fetch_add(count as u64, Ordering::Relaxed);
+                    if sink.write_all(&bytes[..count]).is_err() {
+                        return self.cut();
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return self.cut(),
+            }
+        }
+    }
+
+    fn cut(&self) {
+        for end in &self.ends {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// It was let in; whether there is room for it.
+    fn settle(&self) -> bool {
+        let room = self.shared.settled.fetch_add(1, Ordering::SeqCst) < self.shared.most;
+        self.settled.store(true, Ordering::SeqCst);
+        room
+    }
+}
+
+impl Drop for CarriedConnection {
+    fn drop(&mut self) {
+        if self.settled.load(Ordering::SeqCst) {
+            self.shared.settled.fetch_sub(1, Ordering::SeqCst);
+        }
+        let bytes = [0, 1].map(|end| self.bytes[end].load(Ordering::Relaxed));
+        self.shared.tell(GateEvent::Ended { name: std::mem::take(&mut self.name), bytes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared() -> (GateShared, Receiver<GateEvent>) {
+        let (events, told) = sync_channel(EVENTS);
+        let shared = GateShared {
+            routes: Mutex::default(),
+            settled: AtomicUsize::new(0),
+            most: 1,
+            coordinators: AtomicUsize::new(0),
+            streams: Mutex::default(),
+            events,
+            over: AtomicBool::new(false),
+        };
+        (shared, told)
+    }
+
+    fn route(number: usize, to: &str) -> GateWord {
+        GateWord::Route { name: format!("l{number}-0.00.tacit.invalid"), to: to.to_owned() }
+    }
+
+    #[test]
+    fn a_name_stays_with_the_key_that_registered_it() {
+        let (shared, _told) = shared();
+        let keys = [1, 2].map(|byte| KeyFingerprint::from_bytes([byte; 16]));
+        let to = |shared: &GateShared| lock(&shared.routes)["l0-0.00.tacit.invalid"].to.clone();
+        assert_eq!(shared.do_word(route(0, "a:1"), 1, keys[0]), GateAnswer::Done);
+        assert_eq!(shared.do_word(route(0, "b:1"), 2, keys[1]), GateAnswer::Taken);
+        assert_eq!(to(&shared), "a:1");
+        // Started again, before the gate has noticed that the first one is gone.
+        assert_eq!(shared.do_word(route(0, "c:1"), 3, keys[0]), GateAnswer::Done);
+        assert_eq!(to(&shared), "c:1");
+        let close = || GateWord::Close { name: "l0-0.00.tacit.invalid".to_owned() };
+        assert_eq!(shared.do_word(close(), 1, keys[0]), GateAnswer::Done);
+        assert_eq!(to(&shared), "c:1", "the first one's word comes late");
+        assert_eq!(shared.do_word(close(), 3, keys[0]), GateAnswer::Done);
+        assert!(lock(&shared.routes).is_empty());
+    }
+
+    #[test]
+    fn there_are_so_many_routes_and_no_more() {
+        let (shared, _told) = shared();
+        let key = KeyFingerprint::from_bytes([1; 16]);
+        for number in 0..limits::GATE_ROUTES {
+            assert_eq!(shared.do_word(route(number, "a:1"), 1, key), GateAnswer::Done);
+        }
+        assert_eq!(shared.do_word(route(limits::GATE_ROUTES, "a:1"), 1, key), GateAnswer::Full);
+        assert_eq!(shared.do_word(route(0, "b:1"), 1, key), GateAnswer::Done, "one that there is");
+    }
+}

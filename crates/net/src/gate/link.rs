@@ -1,0 +1,196 @@
+//! A coordinator's connection to the gate before it: it registers the names of a meeting and of lanes.
+
+use super::words::{GateAnswer, GateWord, is_address};
+use super::{meeting_label, routes_hello};
+use crate::Channel;
+use crate::accept::{HANDSHAKE, hear};
+use crate::connect::{DoorPolicy, open_connection};
+use crate::hello::{Hello, HelloVerdict, NoHello, Topic};
+use crate::identity::{Identity, KeyFingerprint};
+use crate::lanes::lane_label;
+use crate::refusal::version_text;
+use crate::socket::{SocketChannel, TimeLimit};
+use crate::stop::StopSwitch;
+use crate::tls::{Tls, TlsRefusal};
+use base::{At, ChannelError, Error, Fault};
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+
+/// The name that a coordinator asks for where it registers.
+const NAME: &str = "gate.tacit.invalid";
+
+/// The gate before a party that listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateAccess {
+    /// Where coordinators register.
+    pub address: String,
+    /// What the gate proves.
+    pub key: KeyFingerprint,
+    /// This machine as the gate reaches it; without it, as it reaches the gate.
+    pub host: Option<String>,
+}
+
+/// A connection at which routes are registered; they go with it.
+pub(crate) struct GateLink {
+    channel: SocketChannel,
+    gate: String,
+    host: String,
+    /// Whether its operator said so.
+    named: bool,
+    /// The names of lanes that are registered.
+    lanes: HashMap<u16, String>,
+}
+
+/// Why there is no connection to a gate.
+pub(crate) struct NoGate {
+    pub why: String,
+    /// Whether it would be the same next time.
+    pub stays: bool,
+}
+
+impl NoGate {
+    fn of(refusal: &TlsRefusal, access: &GateAccess, own: &KeyFingerprint) -> Self {
+        let again = |why: String| Self { why, stays: false };
+        let stays = |why: String| Self { why, stays: true };
+        match refusal {
+            TlsRefusal::OtherKey(key) => stays(format!(
+                "it proves {key}, and gate_key is {}: check gate_key under [workers]",
+                access.key
+            )),
+            TlsRefusal::OurKey => {
+                stays(format!("it does not take this party's key: start it with --coordinator {own}"))
+            }
+            TlsRefusal::NotTls { .. } => stays(
+                "no TLS is spoken there: `gate` under [workers] is the address that `tacit gate` has as \
+                 --inside"
+                    .to_owned(),
+            ),
+            TlsRefusal::Silent(limit) => again(format!("nothing came for {:.1} s", limit.as_secs_f64())),
+            TlsRefusal::Left => {
+                again("it closes the connection; coordinators come to its --inside address".to_owned())
+            }
+            TlsRefusal::Outside => again("it takes nobody from this network".to_owned()),
+            TlsRefusal::Tls(text) | TlsRefusal::Io(text) | TlsRefusal::Hello(text) => again(text.clone()),
+        }
+    }
+}
+
+impl GateLink {
+    /// Goes to the gate and proves this party's key.
+    pub(crate) fn open(access: &GateAccess, identity: &Identity, stop: &StopSwitch) -> Result<Self, NoGate> {
+        let own = identity.fingerprint();
+        let no = |refusal: TlsRefusal| NoGate::of(&refusal, access, &own);
+        let io = |e: std::io::Error| no(TlsRefusal::Io(e.to_string()));
+        let tls = Tls::new(identity, vec![access.key]).map_err(|e| no(TlsRefusal::Tls(e.to_string())))?;
+        let policy = DoorPolicy::Pinned(tls);
+        let mut last = NoGate { why: "the name has no address".to_owned(), stays: false };
+        for at in access.address.to_socket_addrs().map_err(io)? {
+            let stream = match TcpStream::connect_timeout(&at, HANDSHAKE) {
+                Ok(stream) => stream,
+                Err(e) => {
+                    last = io(e);
+                    continue;
+                }
+            };
+            let own_ip = stream.local_addr().map_err(io)?.ip();
+            let mut channel = open_connection(stream, &policy, NAME, HANDSHAKE).map_err(no)?;
+            channel.ends_with(stop);
+            greet(&mut channel).map_err(no)?;
+            let host = access.host.clone().unwrap_or_else(|| match own_ip {
+                std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+                std::net::IpAddr::V4(ip) => ip.to_string(),
+            });
+            let (gate, named) = (access.address.clone(), access.host.is_some());
+            return Ok(Self { channel, gate, host, named, lanes: HashMap::new() });
+        }
+        Err(last)
+    }
+
+    /// This machine as the gate reaches it.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether the gate has ended the connection, and with it the routes.
+    pub(crate) fn gone(&mut self) -> bool {
+        self.channel.watch().is_err()
+    }
+
+    /// Has those who come to meet handed on to the port where this party listens.
+    pub(crate) fn meet(
+        &mut self,
+        agreement: &[u8; 32],
+        own: &KeyFingerprint,
+        listens: SocketAddr,
+    ) -> Result<(), Error> {
+        // At an address of its own a party is reached there alone.
+        let to = match self.named || listens.ip().is_unspecified() {
+            true => format!("{}:{}", self.host, listens.port()),
+            false => listens.to_string(),
+        };
+        self.route(meeting_label(agreement, own), to)
+    }
+
+    /// Has the peer's worker handed on to the one of this lane; the earlier connection of the lane is over.
+    pub(crate) fn lane(
+        &mut self,
+        (run, lane, generation): (&[u8; 32], u16, u32),
+        to: &str,
+    ) -> Result<(), Error> {
+        let name = lane_label(run, lane, generation);
+        if let Some(before) = self.lanes.insert(lane, name.clone()) {
+            self.say(&GateWord::Close { name: before })?;
+        }
+        self.route(name, to.to_owned())
+    }
+
+    fn route(&mut self, name: String, to: String) -> Result<(), Error> {
+        if !is_address(&to) {
+            return Err(Error::input(format!(
+                "`{to}` is no address to which a gate hands connections on: check host under [workers]"
+            )));
+        }
+        self.say(&GateWord::Route { name, to })
+    }
+
+    fn say(&mut self, word: &GateWord) -> Result<(), Error> {
+        let mut answer = [0];
+        let heard = self
+            .channel
+            .send(&word.encode())
+            .and_then(|()| self.channel.recv_within(&mut answer, TimeLimit::of(HANDSHAKE)));
+        heard.map_err(|e| self.error(format!("it is gone ({e})")))?;
+        match GateAnswer::of(answer[0]) {
+            Some(GateAnswer::Done) => Ok(()),
+            Some(GateAnswer::Taken) => Err(self.error(
+                "another coordinator, with another key, has registered the same name: is this party running \
+                 elsewhere?"
+                    .to_owned(),
+            )),
+            Some(GateAnswer::Full) => Err(self.error("it has as many routes as it takes".to_owned())),
+            Some(GateAnswer::Malformed) | None => Err(self.error("it understands no route".to_owned())),
+        }
+    }
+
+    fn error(&self, why: String) -> Error {
+        let text = format!("the gate at {}: {why}", self.gate);
+        Error::new(At::default(), Fault::Channel(ChannelError::Io(text)))
+    }
+}
+
+/// Says hello and hears whether the gate takes routes.
+fn greet(channel: &mut SocketChannel) -> Result<(), TlsRefusal> {
+    let question = routes_hello(HelloVerdict::Question).encode();
+    let sent = channel.send(&question).and_then(|()| channel.finish());
+    let heard = hear(channel, TimeLimit::of(HANDSHAKE))?;
+    let refuse = |text: String| Err(TlsRefusal::Hello(text));
+    match heard {
+        Ok(Hello { topic: Topic::Routes, verdict: HelloVerdict::Taken, .. }) => {}
+        Ok(Hello { verdict: HelloVerdict::Busy, .. }) => {
+            return refuse("as many coordinators are there as it takes".to_owned());
+        }
+        Err(NoHello::Version(theirs)) => return refuse(version_text("the gate", Some(theirs))),
+        _ => return refuse("it does not speak as a gate does".to_owned()),
+    }
+    sent.and_then(|()| channel.begin(HANDSHAKE)).map_err(|e| TlsRefusal::of_channel(&e))
+}
