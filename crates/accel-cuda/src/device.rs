@@ -4,12 +4,13 @@
 //! digests.
 
 use crate::driver::{Lane, Module, Runtime};
-use crate::jobs::{self, KeyStream};
+use crate::jobs::{self, Factors, KeyStream, SealRest};
 use crate::staging::{Copies, split};
+use crate::vectors::CudaVectors;
 use crate::{Gpu, digest};
 use accel::{
-    Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use, VectorRing, Vouch,
-    check,
+    BlockHalf, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use, VectorMemory,
+    VectorRing, Vouch, VouchBy, check,
 };
 use base::Error;
 use kernels::Block;
@@ -22,8 +23,8 @@ const CHUNK_MIN: usize = 1 << 15;
 /// overlap.
 const CHUNKS: usize = 8;
 /// Threads below which a dot product is cut into slices of its terms, and slices at most.
-const FEW_THREADS: usize = 1 << 14;
-const SLICES_MAX: usize = 256;
+pub(crate) const FEW_THREADS: usize = 1 << 14;
+pub(crate) const SLICES_MAX: usize = 256;
 /// Keys as given: three of streams and three of tags.
 const RAW_BLOCKS: usize = 6;
 /// Keys as the kernels want them: three times 88 words of round keys and 17 powers.
@@ -33,10 +34,11 @@ const KEY_BLOCKS: usize = 3 * (88 / 4 + 17);
 pub struct Cuda {
     gpu: Gpu,
     pub(crate) lanes: [Lane; 2],
-    session: Lane,
+    pub(crate) session: Lane,
     keys: Option<Arc<SeatKeys>>,
     pub(crate) chunk_max: usize,
     chunk_min: usize,
+    pub(crate) vectors: CudaVectors,
 }
 
 /// What a lane does: which blocks, until they are collected.
@@ -44,6 +46,15 @@ pub struct Cuda {
 struct Pending {
     at: usize,
     blocks: usize,
+}
+
+/// Of which elements, which round and half, and whether messages are hidden.
+#[derive(Clone, Copy)]
+pub(crate) struct StageRound {
+    pub(crate) ring: VectorRing,
+    pub(crate) round: u64,
+    pub(crate) half: BlockHalf,
+    pub(crate) masked: bool,
 }
 
 /// The parts of a stage 1 that its chunks share.
@@ -100,7 +111,8 @@ impl Cuda {
         let device = 15 * chunk_max + 2 * digest::scratch(chunk_max);
         let lanes = [Lane::new(&module, host, device)?, Lane::new(&module, host, device)?];
         let session = Lane::new(&module, RAW_BLOCKS, RAW_BLOCKS + KEY_BLOCKS)?;
-        Ok(Self { gpu, lanes, session, keys: None, chunk_max, chunk_min })
+        let vectors = CudaVectors::default();
+        Ok(Self { gpu, lanes, session, keys: None, chunk_max, chunk_min, vectors })
     }
 
     /// Which GPU it is.
@@ -119,13 +131,13 @@ impl Cuda {
         (pairs / terms.max(1)).max(1)
     }
 
-    pub(crate) fn stage1(&self, m: &MultiplyStage<'_>) -> Result<Stage1, Error> {
+    pub(crate) fn stage1(&self, round: StageRound, vouch: VouchBy) -> Result<Stage1, Error> {
         let keys = self.keys()?;
         let me = keys.seat();
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
-        let sends = m.half.sends(me);
+        let sends = round.half.sends(me);
         let of = |r#use: Use, part: u64, channel: [Seat; 2]| KeyStream {
-            prefix: accel::StreamName { round: m.round, r#use, channel }.prefix(),
+            prefix: accel::StreamName { round: round.round, r#use, channel }.prefix(),
             part,
         };
         // C is own, or that of the seat two further on.
@@ -145,29 +157,29 @@ impl Cuda {
             wire_c,
         ];
         Ok(Stage1 {
-            ring: m.ring,
+            ring: round.ring,
             sends,
-            receives: m.half.receives(me),
-            masked: m.masked,
-            vouches: !matches!(m.vouch, Vouch::Nothing),
-            digests: matches!(m.vouch, Vouch::Digest(_)),
+            receives: round.half.receives(me),
+            masked: round.masked,
+            vouches: vouch != VouchBy::Nothing,
+            digests: vouch == VouchBy::Digest,
             streams,
             keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
         })
     }
 
-    pub(crate) fn stage2(&self, f: &FoldStage<'_>) -> Result<Stage2, Error> {
+    pub(crate) fn stage2(&self, round: StageRound, digests: bool) -> Result<Stage2, Error> {
         let me = self.keys()?.seat();
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
         let wire = |part: u64, channel: [Seat; 2]| KeyStream {
-            prefix: accel::StreamName { round: f.round, r#use: Use::Wire, channel }.prefix(),
+            prefix: accel::StreamName { round: round.round, r#use: Use::Wire, channel }.prefix(),
             part,
         };
         Ok(Stage2 {
-            ring: f.ring,
-            receives: f.half.receives(me),
-            masked: f.masked,
-            digests: f.digests.is_some(),
+            ring: round.ring,
+            receives: round.half.receives(me),
+            masked: round.masked,
+            digests,
             wire_a: wire(2, [s1, s2]),
             wire_c: wire(1, [s1, s3]),
             keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
@@ -232,7 +244,13 @@ impl Cuda {
     }
 
     fn multiply(&mut self, m: &mut MultiplyStage<'_>) -> Result<(), Error> {
-        let (stage, keys) = (self.stage1(m)?, self.keys()?);
+        let vouch = match m.vouch {
+            Vouch::Nothing => VouchBy::Nothing,
+            Vouch::Digest(_) => VouchBy::Digest,
+            Vouch::Expose { .. } => VouchBy::Expose,
+        };
+        let round = StageRound { ring: m.ring, round: m.round, half: m.half, masked: m.masked };
+        let (stage, keys) = (self.stage1(round, vouch)?, self.keys()?);
         let (terms, total, first) = (m.terms, m.z[0].len(), m.first);
         let chunk = self.chunk(total, terms);
         let per_group = (self.chunk_max / chunk).clamp(1, terms.max(1));
@@ -288,7 +306,8 @@ impl Cuda {
     }
 
     fn fold(&mut self, f: &mut FoldStage<'_>) -> Result<(), Error> {
-        let (stage, keys) = (self.stage2(f)?, self.keys()?);
+        let round = StageRound { ring: f.ring, round: f.round, half: f.half, masked: f.masked };
+        let (stage, keys) = (self.stage2(round, f.digests.is_some())?, self.keys()?);
         let (total, first, a, c) = (f.a.len(), f.first, f.a, f.c);
         let z = std::cell::RefCell::new(&mut f.z);
         let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
@@ -302,7 +321,9 @@ impl Cuda {
             }
             copies.run();
             lane.upload(0, 0, if stage.receives { 4 } else { 3 } * blocks)?;
-            let results = launch_fold(lane, &stage, first + at as u64, blocks, [0, 4 * blocks])?;
+            let z = [0, 1].map(|k| lane.address(k * blocks, blocks));
+            let places = [2 * blocks, 4 * blocks];
+            let results = launch_fold(lane, &stage, first + at as u64, blocks, z, places)?;
             lane.download(0, 0, 2 * blocks)?;
             for (k, from) in results.into_iter().enumerate() {
                 if let Some(from) = from {
@@ -361,6 +382,10 @@ impl Device for Cuda {
             DeviceCommand::Fold(f) => self.fold(f),
         }
     }
+
+    fn memory(&mut self) -> Option<&mut dyn VectorMemory> {
+        Some(self)
+    }
 }
 
 /// Where a chunk of stage 1 lies on the GPU: factors from 0 on, sums, results, scratch of two digests.
@@ -386,6 +411,13 @@ impl ChunkLayout {
         self.scratch + if digests { 2 * digest::scratch(self.blocks) } else { 0 }
     }
 
+    /// Where the factors of so many terms lie.
+    fn factors(&self, lane: &Lane, terms: usize) -> Factors {
+        let part = terms * self.blocks;
+        let of = |k: usize| lane.address(k * part, part);
+        Factors { x: [0, 1, 2].map(of), y: [3, 4, 5].map(of), stride: self.blocks as u64 }
+    }
+
     /// Queues the local products of so many terms, after others or not.
     pub(crate) fn cross(
         &self,
@@ -401,7 +433,7 @@ impl ChunkLayout {
             terms: terms as u64,
             slices,
             goes_on: goes_on.into(),
-            factors: lane.address(0, 6 * terms * self.blocks),
+            factors: self.factors(lane, terms),
             sums: lane.address(self.sums, 3 * self.slices * self.blocks),
         };
         lane.launch(job, blocks * slices)
@@ -414,30 +446,53 @@ impl ChunkLayout {
         stage: &Stage1,
         first: u64,
     ) -> Result<[Option<usize>; 2], Error> {
-        let blocks = self.blocks as u64;
+        let out = |k: usize| lane.address(self.out + k * self.blocks, self.blocks);
         let job = jobs::Seal {
             ring: ring_number(stage.ring),
-            blocks,
+            blocks: self.blocks as u64,
             slices: self.slices as u64,
-            first,
-            sends: stage.sends.into(),
-            receives: stage.receives.into(),
-            masked: stage.masked.into(),
-            vouches: stage.vouches.into(),
-            streams: stage.streams,
-            keys: stage.keys,
             sums: lane.address(self.sums, 3 * self.slices * self.blocks),
-            out: lane.address(self.out, 6 * self.blocks),
+            rest: stage.rest(first, [0, 1, 2].map(out), [3, 4, 5].map(out)),
         };
-        lane.launch(job, blocks.div_ceil(2))?;
-        let c = self.scratch + digest::scratch(self.blocks);
-        let of = |lane: &mut Lane, wanted: bool, part, k: usize, at| {
-            let from = self.out + k * self.blocks;
-            wanted.then(|| digest::launch(lane, stage.keys, part, from, self.blocks, at)).transpose()
+        lane.launch(job, job.blocks.div_ceil(2))?;
+        let [a, c] = [5, 4].map(|k| self.out + k * self.blocks);
+        stage.digest(lane, self.blocks, [a, c], self.scratch)
+    }
+}
+
+impl Stage1 {
+    /// What the kernels are told of a chunk that begins at block `first` of the round, and where they put the
+    /// parts of the result, and A, C and the A that is vouched for.
+    pub(crate) fn rest(&self, first: u64, z: [u64; 3], [a, c, b]: [u64; 3]) -> SealRest {
+        SealRest {
+            first,
+            sends: self.sends.into(),
+            receives: self.receives.into(),
+            masked: self.masked.into(),
+            vouches: self.vouches.into(),
+            streams: self.streams,
+            keys: self.keys,
+            z,
+            a,
+            c,
+            b,
+        }
+    }
+
+    /// Queues the digests of what is vouched for, A and C, which lie at these places of the lane's buffer; says
+    /// where they will lie.
+    pub(crate) fn digest(
+        &self,
+        lane: &mut Lane,
+        blocks: usize,
+        [a, c]: [usize; 2],
+        scratch: usize,
+    ) -> Result<[Option<usize>; 2], Error> {
+        let mut of = |wanted: bool, part, from, at| {
+            wanted.then(|| digest::launch(lane, self.keys, part, from, blocks, at)).transpose()
         };
-        let a = of(lane, stage.digests, 2, 5, self.scratch)?;
-        let c = of(lane, stage.digests && !stage.sends, 1, 4, c)?;
-        Ok([a, c])
+        let next = scratch + digest::scratch(blocks);
+        Ok([of(self.digests, 2, a, scratch)?, of(self.digests && !self.sends, 1, c, next)?])
     }
 }
 
@@ -467,16 +522,17 @@ fn stage_factors(
     if staged > 0 { lane.upload(0, 0, staged) } else { Ok(()) }
 }
 
-/// Queues stage 2 of a chunk that lies from `at` on (parts 1 and 2, A, C), with scratch of two digests after
-/// `scratch`; says where these will lie.
+/// Queues stage 2 of a chunk of which A and C lie from `at` on in the lane's buffer, and parts 1 and 2 of the
+/// result at these addresses, with scratch of two digests after `scratch`; says where these will lie.
 pub(crate) fn launch_fold(
     lane: &mut Lane,
     stage: &Stage2,
     first: u64,
     blocks: usize,
+    [z1, z2]: [u64; 2],
     [at, scratch]: [usize; 2],
 ) -> Result<[Option<usize>; 2], Error> {
-    let [a, c] = [2, 3].map(|k| lane.address(at + k * blocks, blocks));
+    let [a, c] = [0, 1].map(|k| lane.address(at + k * blocks, blocks));
     let job = jobs::Fold {
         ring: ring_number(stage.ring),
         blocks: blocks as u64,
@@ -488,12 +544,13 @@ pub(crate) fn launch_fold(
         keys: stage.keys,
         a,
         c,
-        z: lane.address(at, 2 * blocks),
+        z1,
+        z2,
     };
     lane.launch(job, (blocks as u64).div_ceil(2))?;
     let mut of = |wanted: bool, k: usize, scratch| {
         wanted.then(|| digest::launch(lane, stage.keys, 0, at + k * blocks, blocks, scratch)).transpose()
     };
     let next = scratch + digest::scratch(blocks);
-    Ok([of(stage.digests, 2, scratch)?, of(stage.digests && stage.receives, 3, next)?])
+    Ok([of(stage.digests, 0, scratch)?, of(stage.digests && stage.receives, 1, next)?])
 }

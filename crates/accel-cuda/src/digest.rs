@@ -22,8 +22,8 @@ fn levels(blocks: usize) -> impl Iterator<Item = u32> {
     std::iter::successors(Some(first), |&log| (log > 0).then(|| log.saturating_sub(TAKE_LOG)))
 }
 
-/// Queues the digest, under the tag of a part, of `blocks` blocks that lie at `from`, after nothing. It comes
-/// to lie at the place in the lane's buffer that is returned; `at` is where its scratch begins.
+/// Queues the digest, under the tag of a part, of `blocks` blocks that lie at `from` in the lane's buffer, after
+/// nothing. It comes to lie at the place in the buffer that is returned; `at` is where its scratch begins.
 pub(crate) fn launch(
     lane: &mut Lane,
     keys: u64,

@@ -265,30 +265,46 @@ extern "C" __global__ void linear(Linear job) {
     else linear_in<Z2>(job);
 }
 
-// The local products A, B (A of the seat before) and C, summed over the terms of a slice: a thread per block and slice.
-// `factors`: parts 0 to 2 of x, then of y, each of `terms` runs of `blocks`. `sums`: A, B, C, each of `slices` runs.
+// The local products of one block: A, B (A of the seat before) and C.
+template <u64 RING> struct Products {
+    Block a, b, c;
+
+    __device__ __forceinline__ void add_term(Block x0, Block x1, Block x2, Block y0, Block y1, Block y2) {
+        a = add<RING>(a, add<RING>(mul<RING>(x1, add<RING>(y1, y2)), mul<RING>(x2, y1)));
+        b = add<RING>(b, add<RING>(mul<RING>(x0, add<RING>(y0, y1)), mul<RING>(x1, y0)));
+        c = add<RING>(c, add<RING>(mul<RING>(x0, y2), mul<RING>(x2, y0)));
+    }
+};
+
+// Parts 0 to 2 of two factors; term t of block i lies at t * stride + i.
+struct Factors {
+    const Block *x[3], *y[3];
+    u64 stride;
+};
+template <u64 RING>
+static __device__ __forceinline__ void add_term(Products<RING> &sums, const Factors &f, u64 term, u64 i) {
+    u64 at = term * f.stride + i;
+    sums.add_term(f.x[0][at], f.x[1][at], f.x[2][at], f.y[0][at], f.y[1][at], f.y[2][at]);
+}
+
+// Local products, summed over the terms of a slice: a thread per block and slice. `sums`: A, B, C, each of `slices`
+// runs.
 struct Cross {
     u64 ring, blocks, terms, slices, goes_on;
-    const Block *factors;
+    Factors factors;
     Block *sums;
 };
 template <u64 RING> static __device__ __forceinline__ void cross_in(const Cross &job) {
     u64 t = thread_index(), all = job.blocks * job.slices;
     if (t >= all) return;
-    u64 slice = t / job.blocks, i = t - slice * job.blocks, part = job.terms * job.blocks;
-    Block zero = {0, 0}, a = zero, b = zero, c = zero;
-    if (job.goes_on) a = job.sums[t], b = job.sums[all + t], c = job.sums[2 * all + t];
-    for (u64 term = slice; term < job.terms; term += job.slices) {
-        const Block *at = job.factors + term * job.blocks + i;
-        Block x0 = at[0], x1 = at[part], x2 = at[2 * part];
-        Block y0 = at[3 * part], y1 = at[4 * part], y2 = at[5 * part];
-        a = add<RING>(a, add<RING>(mul<RING>(x1, add<RING>(y1, y2)), mul<RING>(x2, y1)));
-        b = add<RING>(b, add<RING>(mul<RING>(x0, add<RING>(y0, y1)), mul<RING>(x1, y0)));
-        c = add<RING>(c, add<RING>(mul<RING>(x0, y2), mul<RING>(x2, y0)));
-    }
-    job.sums[t] = a;
-    job.sums[all + t] = b;
-    job.sums[2 * all + t] = c;
+    u64 slice = t / job.blocks, i = t - slice * job.blocks;
+    Block zero = {0, 0};
+    Products<RING> sums = {zero, zero, zero};
+    if (job.goes_on) sums = {job.sums[t], job.sums[all + t], job.sums[2 * all + t]};
+    for (u64 term = slice; term < job.terms; term += job.slices) add_term<RING>(sums, job.factors, term, i);
+    job.sums[t] = sums.a;
+    job.sums[all + t] = sums.b;
+    job.sums[2 * all + t] = sums.c;
 }
 extern "C" __global__ void cross(Cross job) {
     if (job.ring == Z128) cross_in<Z128>(job);
@@ -333,28 +349,21 @@ struct SealStreams {
     Stream own_a, vouched_a, fourth_a, product_c, fourth_c, wire_a, wire_vouched_a, wire_c;
 };
 
-// The rest of stage 1: `sums` of `cross` become parts of the result and messages. `out`: z0, z1, z2, A, C and the A
-// that is vouched for, each of `blocks`; C is sent or vouched for. Two blocks per thread.
-struct Seal {
-    u64 ring, blocks, slices, first, sends, receives, masked, vouches;
+// What the rest of stage 1 is told, and where its results go: parts of the result, A, C, and the A that is vouched for;
+// C is sent or vouched for.
+struct SealRest {
+    u64 first, sends, receives, masked, vouches;
     SealStreams streams;
     const Keys *keys;
-    const Block *sums;
-    Block *out;
+    Block *z[3], *a, *c, *b;
 };
-template <u64 RING> static __device__ __forceinline__ void seal_in(const Seal &job) {
+
+// Local products become parts of the result and messages. Two blocks per thread, the first of them block i.
+template <u64 RING>
+static __device__ __forceinline__ void seal_two(const SealRest &job, Two<RING> a, Two<RING> b, Two<RING> c, u64 i,
+                                                bool both) {
     typedef Two<RING> Vector;
-    u64 i = 2 * thread_index(), n = job.blocks;
-    if (i >= n) return;
-    bool both = i + 1 < n;
     u64 counter = job.first + i;
-    Vector sum[3];
-    for (int s = 0; s < 3; s++) {
-        const Block *from = job.sums + s * job.slices * n + i;
-        sum[s] = Vector::load(from, both);
-        for (u64 slice = 1; slice < job.slices; slice++) sum[s] += Vector::load(from + slice * n, both);
-    }
-    Vector a = sum[0], b = sum[1], c = sum[2];
     // Own A: the stream goes to part 2 and the message to part 1.
     Vector z2 = Vector::of(job.keys, job.streams.own_a, counter);
     a -= z2;
@@ -381,13 +390,32 @@ template <u64 RING> static __device__ __forceinline__ void seal_in(const Seal &j
         if (job.vouches) b += Vector::of(job.keys, job.streams.wire_vouched_a, counter);
         if (job.sends || job.vouches) c += Vector::of(job.keys, job.streams.wire_c, counter);
     }
-    Block *out = job.out + i;
-    z0.store(out, both);
-    z1.store(out + n, both);
-    z2.store(out + 2 * n, both);
-    a.store(out + 3 * n, both);
-    if (job.sends || job.vouches) c.store(out + 4 * n, both);
-    if (job.vouches) b.store(out + 5 * n, both);
+    z0.store(job.z[0] + i, both);
+    z1.store(job.z[1] + i, both);
+    z2.store(job.z[2] + i, both);
+    a.store(job.a + i, both);
+    if (job.sends || job.vouches) c.store(job.c + i, both);
+    if (job.vouches) b.store(job.b + i, both);
+}
+
+// The rest of stage 1, from the `sums` of `cross`.
+struct Seal {
+    u64 ring, blocks, slices;
+    const Block *sums;
+    SealRest rest;
+};
+template <u64 RING> static __device__ __forceinline__ void seal_in(const Seal &job) {
+    typedef Two<RING> Vector;
+    u64 i = 2 * thread_index(), n = job.blocks;
+    if (i >= n) return;
+    bool both = i + 1 < n;
+    Vector sum[3];
+    for (int s = 0; s < 3; s++) {
+        const Block *from = job.sums + s * job.slices * n + i;
+        sum[s] = Vector::load(from, both);
+        for (u64 slice = 1; slice < job.slices; slice++) sum[s] += Vector::load(from + slice * n, both);
+    }
+    seal_two<RING>(job.rest, sum[0], sum[1], sum[2], i, both);
 }
 extern "C" __global__ void seal(Seal job) {
     if (job.ring == Z128) seal_in<Z128>(job);
@@ -395,28 +423,53 @@ extern "C" __global__ void seal(Seal job) {
     else seal_in<Z2>(job);
 }
 
-// Stage 2: `z` (part 1, then part 2) gets what arrived, C to part 1 and A to part 2. Two blocks per thread.
+// All of stage 1 of a product of few terms: local products never leave the registers.
+struct Product {
+    u64 ring, blocks, terms;
+    Factors factors;
+    SealRest rest;
+};
+template <u64 RING> static __device__ __forceinline__ void product_in(const Product &job) {
+    u64 i = 2 * thread_index(), n = job.blocks;
+    if (i >= n) return;
+    bool both = i + 1 < n;
+    Block zero = {0, 0};
+    Products<RING> one = {zero, zero, zero}, two = one;
+    for (u64 term = 0; term < job.terms; term++) {
+        add_term<RING>(one, job.factors, term, i);
+        if (both) add_term<RING>(two, job.factors, term, i + 1);
+    }
+    typedef Two<RING> Vector;
+    seal_two<RING>(job.rest, Vector{{one.a, two.a}}, Vector{{one.b, two.b}}, Vector{{one.c, two.c}}, i, both);
+}
+extern "C" __global__ void product(Product job) {
+    if (job.ring == Z128) product_in<Z128>(job);
+    else if (job.ring == Z64) product_in<Z64>(job);
+    else product_in<Z2>(job);
+}
+
+// Stage 2: parts 1 and 2 get what arrived, C to part 1 and A to part 2. Two blocks per thread.
 struct Fold {
     u64 ring, blocks, first, receives, masked;
     Stream wire_a, wire_c;
     const Keys *keys;
     const Block *a, *c;
-    Block *z;
+    Block *z1, *z2;
 };
 template <u64 RING> static __device__ __forceinline__ void fold_in(const Fold &job) {
     typedef Two<RING> Vector;
     u64 i = 2 * thread_index(), n = job.blocks;
     if (i >= n) return;
     bool both = i + 1 < n;
-    Vector z1 = Vector::load(job.z + i, both), z2 = Vector::load(job.z + n + i, both);
+    Vector z2 = Vector::load(job.z2 + i, both);
     z2 += Vector::load(job.a + i, both);
     if (job.masked) z2 -= Vector::of(job.keys, job.wire_a, job.first + i);
-    if (job.receives) {
-        z1 += Vector::load(job.c + i, both);
-        if (job.masked) z1 -= Vector::of(job.keys, job.wire_c, job.first + i);
-    }
-    z1.store(job.z + i, both);
-    z2.store(job.z + n + i, both);
+    z2.store(job.z2 + i, both);
+    if (!job.receives) return;
+    Vector z1 = Vector::load(job.z1 + i, both);
+    z1 += Vector::load(job.c + i, both);
+    if (job.masked) z1 -= Vector::of(job.keys, job.wire_c, job.first + i);
+    z1.store(job.z1 + i, both);
 }
 extern "C" __global__ void fold(Fold job) {
     if (job.ring == Z128) fold_in<Z128>(job);
