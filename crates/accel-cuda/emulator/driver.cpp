@@ -42,7 +42,6 @@ template <typename Job> Kernel kernel(const char *name, void (*body)(Job)) {
 Kernel kernels[] = {
     kernel("expand", expand), kernel("linear", linear), kernel("cross", cross),
     kernel("seal", seal),     kernel("fold", fold),     kernel("digest", digest),
-    kernel("product", product),
 };
 
 thread_local bool current = false;

@@ -4,13 +4,13 @@
 //! digests.
 
 use crate::driver::{Lane, Module, Runtime};
-use crate::jobs::{self, Factors, KeyStream, SealRest};
+use crate::jobs::{self, Factors, KeyStream};
 use crate::staging::{Copies, split};
 use crate::vectors::CudaVectors;
 use crate::{Gpu, digest};
 use accel::{
-    BlockHalf, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use, VectorMemory,
-    VectorRing, Vouch, VouchBy, check,
+    BlockHalf, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use,
+    VectorMemory, VectorRing, Vouch, VouchBy, check,
 };
 use base::Error;
 use kernels::Block;
@@ -27,8 +27,8 @@ pub(crate) const FEW_THREADS: usize = 1 << 14;
 pub(crate) const SLICES_MAX: usize = 256;
 /// Keys as given: three of streams and three of tags.
 const RAW_BLOCKS: usize = 6;
-/// Keys as the kernels want them: three times 88 words of round keys and 17 powers.
-const KEY_BLOCKS: usize = 3 * (88 / 4 + 17);
+/// Keys as the kernels want them: three times 352 words of round keys and 17 powers.
+const KEY_BLOCKS: usize = 3 * (352 / 4 + 17);
 
 /// A GPU as a device.
 pub struct Cuda {
@@ -267,8 +267,15 @@ impl Cuda {
                 layout.cross(lane, stage.ring, group, from > 0)?;
             }
             let results = layout.seal(lane, &stage, first + at as u64)?;
-            let messages = if exposes { 6 } else { 4 + usize::from(stage.sends) };
-            lane.download(layout.out, 0, messages * blocks)?;
+            let [_, c, b] = layout.messages();
+            // A follows the parts of the result.
+            lane.download(layout.out, 0, 4 * blocks)?;
+            if exposes || stage.sends {
+                lane.download(c, 4 * blocks, blocks)?;
+            }
+            if exposes {
+                lane.download(b, 5 * blocks, blocks)?;
+            }
             for (k, from) in results.into_iter().enumerate() {
                 if let Some(from) = from {
                     lane.download(from, 6 * blocks + k, 1)?;
@@ -388,12 +395,12 @@ impl Device for Cuda {
     }
 }
 
-/// Where a chunk of stage 1 lies on the GPU: factors from 0 on, sums, results, scratch of two digests.
+/// Where a chunk of stage 1 lies on the GPU: factors from 0 on, parts of the result, local products of all
+/// slices, of which the first become messages, scratch of two digests.
 #[derive(Clone, Copy)]
 pub(crate) struct ChunkLayout {
     pub(crate) blocks: usize,
     slices: usize,
-    sums: usize,
     pub(crate) out: usize,
     pub(crate) scratch: usize,
 }
@@ -401,14 +408,18 @@ pub(crate) struct ChunkLayout {
 impl ChunkLayout {
     /// For this many terms at once, in so many slices.
     pub(crate) fn new(blocks: usize, terms: usize, slices: usize) -> Self {
-        let sums = 6 * terms.max(1) * blocks;
-        let out = sums + 3 * slices * blocks;
-        Self { blocks, slices, sums, out, scratch: out + 6 * blocks }
+        let out = 6 * terms.max(1) * blocks;
+        Self { blocks, slices, out, scratch: out + 3 * (1 + slices) * blocks }
     }
 
     /// Blocks in all.
     fn end(&self, digests: bool) -> usize {
         self.scratch + if digests { 2 * digest::scratch(self.blocks) } else { 0 }
+    }
+
+    /// Where A, C and the A that is vouched for lie.
+    pub(crate) fn messages(&self) -> [usize; 3] {
+        [0, 1, 2].map(|k| self.out + (3 + k * self.slices) * self.blocks)
     }
 
     /// Where the factors of so many terms lie.
@@ -426,17 +437,20 @@ impl ChunkLayout {
         terms: usize,
         goes_on: bool,
     ) -> Result<(), Error> {
-        let (blocks, slices) = (self.blocks as u64, self.slices as u64);
+        let all = self.slices * self.blocks;
+        let [a, c, b] = self.messages().map(|from| lane.address(from, all));
         let job = jobs::Cross {
             ring: ring_number(ring),
-            blocks,
+            blocks: self.blocks as u64,
             terms: terms as u64,
-            slices,
+            slices: self.slices as u64,
             goes_on: goes_on.into(),
             factors: self.factors(lane, terms),
-            sums: lane.address(self.sums, 3 * self.slices * self.blocks),
+            a,
+            b,
+            c,
         };
-        lane.launch(job, blocks * slices)
+        lane.launch(job, all as u64)
     }
 
     /// Queues the rest of stage 1; says where the digests of what is vouched for, A and C, will lie.
@@ -446,25 +460,30 @@ impl ChunkLayout {
         stage: &Stage1,
         first: u64,
     ) -> Result<[Option<usize>; 2], Error> {
-        let out = |k: usize| lane.address(self.out + k * self.blocks, self.blocks);
-        let job = jobs::Seal {
-            ring: ring_number(stage.ring),
-            blocks: self.blocks as u64,
-            slices: self.slices as u64,
-            sums: lane.address(self.sums, 3 * self.slices * self.blocks),
-            rest: stage.rest(first, [0, 1, 2].map(out), [3, 4, 5].map(out)),
-        };
-        lane.launch(job, job.blocks.div_ceil(2))?;
-        let [a, c] = [5, 4].map(|k| self.out + k * self.blocks);
-        stage.digest(lane, self.blocks, [a, c], self.scratch)
+        let z = [0, 1, 2].map(|k| lane.address(self.out + k * self.blocks, self.blocks));
+        let [a, c, b] = self.messages();
+        let places = [a, c, b].map(|from| lane.address(from, self.slices * self.blocks));
+        stage.seal(lane, first, self.blocks, self.slices, z, places)?;
+        stage.digest(lane, self.blocks, [b, c], self.scratch)
     }
 }
 
 impl Stage1 {
-    /// What the kernels are told of a chunk that begins at block `first` of the round, and where they put the
-    /// parts of the result, and A, C and the A that is vouched for.
-    pub(crate) fn rest(&self, first: u64, z: [u64; 3], [a, c, b]: [u64; 3]) -> SealRest {
-        SealRest {
+    /// Queues the rest of stage 1 of a chunk that begins at block `first` of the round, whose local products lie
+    /// at these addresses: those of A, of C, and of the A that is vouched for.
+    pub(crate) fn seal(
+        &self,
+        lane: &mut Lane,
+        first: u64,
+        blocks: usize,
+        slices: usize,
+        z: [u64; 3],
+        [a, c, b]: [u64; 3],
+    ) -> Result<(), Error> {
+        let job = jobs::Seal {
+            ring: ring_number(self.ring),
+            blocks: blocks as u64,
+            slices: slices as u64,
             first,
             sends: self.sends.into(),
             receives: self.receives.into(),
@@ -472,11 +491,12 @@ impl Stage1 {
             vouches: self.vouches.into(),
             streams: self.streams,
             keys: self.keys,
-            z,
             a,
-            c,
             b,
-        }
+            c,
+            z,
+        };
+        lane.launch(job, eights(blocks))
     }
 
     /// Queues the digests of what is vouched for, A and C, which lie at these places of the lane's buffer; says
@@ -522,6 +542,11 @@ fn stage_factors(
     if staged > 0 { lane.upload(0, 0, staged) } else { Ok(()) }
 }
 
+/// Threads of a kernel that takes eight blocks in each, those of a warp side by side.
+fn eights(blocks: usize) -> u64 {
+    (blocks as u64).div_ceil(256) * 32
+}
+
 /// Queues stage 2 of a chunk of which A and C lie from `at` on in the lane's buffer, and parts 1 and 2 of the
 /// result at these addresses, with scratch of two digests after `scratch`; says where these will lie.
 pub(crate) fn launch_fold(
@@ -547,7 +572,7 @@ pub(crate) fn launch_fold(
         z1,
         z2,
     };
-    lane.launch(job, (blocks as u64).div_ceil(2))?;
+    lane.launch(job, eights(blocks))?;
     let mut of = |wanted: bool, k: usize, scratch| {
         wanted.then(|| digest::launch(lane, stage.keys, 0, at + k * blocks, blocks, scratch)).transpose()
     };

@@ -10,13 +10,12 @@ pub(crate) enum Kernel {
     Seal,
     Fold,
     Digest,
-    Product,
 }
 
 impl Kernel {
     /// All kernels by the names that they are exported under.
-    pub(crate) const NAMES: [&'static std::ffi::CStr; 7] =
-        [c"expand", c"linear", c"cross", c"seal", c"fold", c"digest", c"product"];
+    pub(crate) const NAMES: [&'static std::ffi::CStr; 6] =
+        [c"expand", c"linear", c"cross", c"seal", c"fold", c"digest"];
 }
 
 /// The arguments of a kernel.
@@ -56,35 +55,21 @@ pub(crate) struct Factors {
     pub(crate) stride: u64,
 }
 
-/// What the rest of stage 1 is told, and where its results go. The streams: own A, A vouched for, A as the
-/// fourth, C, C as the fourth, and those that hide own A, the A vouched for, and C.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct SealRest {
-    pub(crate) first: u64,
-    pub(crate) sends: u64,
-    pub(crate) receives: u64,
-    pub(crate) masked: u64,
-    pub(crate) vouches: u64,
-    pub(crate) streams: [KeyStream; 8],
-    pub(crate) keys: u64,
-    pub(crate) z: [u64; 3],
-    pub(crate) a: u64,
-    pub(crate) c: u64,
-    pub(crate) b: u64,
-}
-
 jobs! {
     /// Round keys of three stream keys, powers of three tag elements.
     Expand { raw: u64, keys: u64 }
     /// Sums or differences.
     Linear { ring: u64, negative: u64, blocks: u64, x: u64, y: u64, z: u64 }
     /// Local products, summed over the terms of a slice.
-    Cross { ring: u64, blocks: u64, terms: u64, slices: u64, goes_on: u64, factors: Factors, sums: u64 }
-    /// The rest of stage 1.
-    Seal { ring: u64, blocks: u64, slices: u64, sums: u64, rest: SealRest }
-    /// All of stage 1 of products of few terms.
-    Product { ring: u64, blocks: u64, terms: u64, factors: Factors, rest: SealRest }
+    Cross {
+        ring: u64, blocks: u64, terms: u64, slices: u64, goes_on: u64, factors: Factors, a: u64, b: u64, c: u64,
+    }
+    /// The rest of stage 1. The streams: own A, A vouched for, A as the fourth, C, C as the fourth, and those
+    /// that hide own A, the A vouched for, and C.
+    Seal {
+        ring: u64, blocks: u64, slices: u64, first: u64, sends: u64, receives: u64, masked: u64, vouches: u64,
+        streams: [KeyStream; 8], keys: u64, a: u64, b: u64, c: u64, z: [u64; 3],
+    }
     /// Stage 2.
     Fold {
         ring: u64, blocks: u64, first: u64, receives: u64, masked: u64,

@@ -8,10 +8,10 @@
 
 use crate::Cuda;
 use crate::device::{FEW_THREADS, SLICES_MAX, Stage1, Stage2, StageRound, launch_fold, ring_number};
+use crate::digest;
 use crate::driver::{DeviceBuffer, Lane};
 use crate::jobs::{self, Factors};
 use crate::staging::Copies;
-use crate::digest;
 use accel::{DeviceVector, StageMessages, VectorMemory, VectorProduct, VectorRing, VectorTable, VouchBy};
 use base::Error;
 use kernels::Block;
@@ -211,23 +211,24 @@ impl VectorMemory for Cuda {
         let slices = (few / blocks.max(1)).clamp(1, terms.clamp(1, SLICES_MAX));
         let slot = self.slot(slot)?;
         let lane = &mut slot.lane;
-        let [a, c, b] = [0, 1, 2].map(|k| k * blocks);
-        let rest = stage1.rest(at.start as u64, z, [a, c, b].map(|from| lane.address(from, blocks)));
         let scratch = 5 * blocks;
-        let (ring, blocks_u64, terms) = (ring_number(ring), blocks as u64, terms as u64);
-        if slices == 1 {
-            let job = jobs::Product { ring, blocks: blocks_u64, terms, factors, rest };
-            lane.launch(job, blocks_u64.div_ceil(2))?;
-        } else {
-            let from = scratch + 4 * digest::scratch(blocks);
-            let sums = lane.address(from, 3 * slices * blocks);
-            let slices = slices as u64;
-            let cross = jobs::Cross { ring, blocks: blocks_u64, terms, slices, goes_on: 0, factors, sums };
-            lane.launch(cross, blocks_u64 * slices)?;
-            let seal = jobs::Seal { ring, blocks: blocks_u64, slices, sums, rest };
-            lane.launch(seal, blocks_u64.div_ceil(2))?;
-            lane.wipe(from, 3 * slices as usize * blocks)?;
-        }
+        let from = if slices == 1 { 0 } else { scratch + 4 * digest::scratch(blocks) };
+        let runs = slices * blocks;
+        let [a, c, b] = [0, 1, 2].map(|k| from + k * runs);
+        let places = [a, c, b].map(|from| lane.address(from, runs));
+        let cross = jobs::Cross {
+            ring: ring_number(ring),
+            blocks: blocks as u64,
+            terms: terms as u64,
+            slices: slices as u64,
+            goes_on: 0,
+            factors,
+            a: places[0],
+            b: places[2],
+            c: places[1],
+        };
+        lane.launch(cross, runs as u64)?;
+        stage1.seal(lane, at.start as u64, blocks, slices, z, places)?;
         let digests = stage1.digest(lane, blocks, [b, c], scratch)?;
         let exposes = product.vouch == VouchBy::Expose;
         lane.download(a, 0, blocks)?;
@@ -241,6 +242,9 @@ impl VectorMemory for Cuda {
             if let Some(from) = from {
                 lane.download(from, 5 * blocks + k, 1)?;
             }
+        }
+        if slices > 1 {
+            lane.wipe(from, 3 * runs)?;
         }
         let vouch = product.vouch;
         slot.chunk = Some(VectorChunk { at, z: id, of, stage1, stage2, vouch, scratch });
