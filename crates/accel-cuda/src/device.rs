@@ -3,6 +3,7 @@
 //! Buffers of a lane on the GPU, in blocks: factors or operands, then sums, then results, then scratch of
 //! digests.
 
+use crate::digest::DigestRest;
 use crate::driver::{Lane, Module, Runtime};
 use crate::jobs::{self, Factors, KeyStream};
 use crate::staging::{Copies, split};
@@ -38,6 +39,8 @@ pub struct Cuda {
     keys: Option<Arc<SeatKeys>>,
     pub(crate) chunk_max: usize,
     chunk_min: usize,
+    /// Blocks of a digest that are left to the host.
+    pub(crate) host_digest: usize,
     pub(crate) vectors: CudaVectors,
 }
 
@@ -68,6 +71,8 @@ pub(crate) struct Stage1 {
     pub(crate) digests: bool,
     pub(crate) streams: [KeyStream; 8],
     pub(crate) keys: u64,
+    /// Blocks of a digest that are left to the host.
+    pub(crate) host: usize,
 }
 
 /// The parts of a stage 2 that its chunks share.
@@ -80,6 +85,8 @@ pub(crate) struct Stage2 {
     pub(crate) wire_a: KeyStream,
     pub(crate) wire_c: KeyStream,
     pub(crate) keys: u64,
+    /// Blocks of a digest that are left to the host.
+    pub(crate) host: usize,
 }
 
 pub(crate) fn ring_number(ring: VectorRing) -> u64 {
@@ -96,23 +103,28 @@ impl Cuda {
     /// # Errors
     /// Which library is missing and what to install; that there is no such GPU; or that it failed.
     pub fn new(index: usize) -> Result<Self, Error> {
-        Self::on(Runtime::system()?, index, [CHUNK_MIN, CHUNK_MAX])
+        Self::on(Runtime::system()?, index, [CHUNK_MIN, CHUNK_MAX], digest::HOST_BLOCKS)
     }
 
-    /// A device with these libraries and chunks between these sizes.
-    pub(crate) fn on(runtime: Arc<Runtime>, index: usize, chunk: [usize; 2]) -> Result<Self, Error> {
+    /// A device with these libraries, chunks between these sizes, and so many blocks of a digest left to the host.
+    pub(crate) fn on(
+        runtime: Arc<Runtime>,
+        index: usize,
+        chunk: [usize; 2],
+        host_digest: usize,
+    ) -> Result<Self, Error> {
         let gpus = runtime.gpus()?;
         let gpu = gpus.get(index).cloned().ok_or_else(|| {
             Error::input(format!("there is no GPU {index}; this machine has {}, numbered from 0", gpus.len()))
         })?;
         let [chunk_min, chunk_max] = chunk;
         let module = Module::load(runtime, &gpu)?;
-        let host = 6 * chunk_max + 2;
-        let device = 15 * chunk_max + 2 * digest::scratch(chunk_max);
+        let host = 6 * chunk_max + 2 * host_digest;
+        let device = 15 * chunk_max + 2 * digest::scratch(chunk_max, host_digest);
         let lanes = [Lane::new(&module, host, device)?, Lane::new(&module, host, device)?];
         let session = Lane::new(&module, RAW_BLOCKS, RAW_BLOCKS + KEY_BLOCKS)?;
         let vectors = CudaVectors::default();
-        Ok(Self { gpu, lanes, session, keys: None, chunk_max, chunk_min, vectors })
+        Ok(Self { gpu, lanes, session, keys: None, chunk_max, chunk_min, host_digest, vectors })
     }
 
     /// Which GPU it is.
@@ -165,6 +177,7 @@ impl Cuda {
             digests: vouch == VouchBy::Digest,
             streams,
             keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+            host: self.host_digest,
         })
     }
 
@@ -183,6 +196,7 @@ impl Cuda {
             wire_a: wire(2, [s1, s2]),
             wire_c: wire(1, [s1, s3]),
             keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+            host: self.host_digest,
         })
     }
 
@@ -276,12 +290,8 @@ impl Cuda {
             if exposes {
                 lane.download(b, 5 * blocks, blocks)?;
             }
-            for (k, from) in results.into_iter().enumerate() {
-                if let Some(from) = from {
-                    lane.download(from, 6 * blocks + k, 1)?;
-                }
-            }
-            lane.wipe(0, layout.end(stage.digests))
+            download_digests(lane, results, 6 * blocks)?;
+            lane.wipe(0, layout.end(&stage))
         };
         let finish = |host: &[Block], Pending { at, blocks }: Pending| {
             let here = at..at + blocks;
@@ -295,9 +305,10 @@ impl Cuda {
             match &mut m.vouch {
                 Vouch::Nothing => {}
                 Vouch::Digest([a, c]) => {
-                    *a = digest::append(keys.tag_elements()[2], *a, blocks, host[6 * blocks]);
+                    let [of_a, of_c] = digest_rests(host, 6 * blocks, blocks, stage.host);
+                    *a = digest::append(keys.tag(2), *a, blocks, of_a);
                     if !stage.sends {
-                        *c = digest::append(keys.tag_elements()[1], *c, blocks, host[6 * blocks + 1]);
+                        *c = digest::append(keys.tag(1), *c, blocks, of_c);
                     }
                 }
                 Vouch::Expose { a, c } => {
@@ -332,12 +343,9 @@ impl Cuda {
             let places = [2 * blocks, 4 * blocks];
             let results = launch_fold(lane, &stage, first + at as u64, blocks, z, places)?;
             lane.download(0, 0, 2 * blocks)?;
-            for (k, from) in results.into_iter().enumerate() {
-                if let Some(from) = from {
-                    lane.download(from, 2 * blocks + k, 1)?;
-                }
-            }
-            lane.wipe(0, 4 * blocks + if stage.digests { 2 * digest::scratch(blocks) } else { 0 })
+            download_digests(lane, results, 2 * blocks)?;
+            let scratch = if stage.digests { 2 * digest::scratch(blocks, stage.host) } else { 0 };
+            lane.wipe(0, 4 * blocks + scratch)
         };
         let digests = &mut f.digests;
         let finish = |host: &[Block], Pending { at, blocks }: Pending| {
@@ -348,10 +356,10 @@ impl Cuda {
             }
             copies.run();
             if let Some([of_a, of_c]) = digests {
-                let element = keys.tag_elements()[0];
-                *of_a = digest::append(element, *of_a, blocks, host[2 * blocks]);
+                let [a, c] = digest_rests(host, 2 * blocks, blocks, stage.host);
+                *of_a = digest::append(keys.tag(0), *of_a, blocks, a);
                 if stage.receives {
-                    *of_c = digest::append(element, *of_c, blocks, host[2 * blocks + 1]);
+                    *of_c = digest::append(keys.tag(0), *of_c, blocks, c);
                 }
             }
         };
@@ -413,8 +421,8 @@ impl ChunkLayout {
     }
 
     /// Blocks in all.
-    fn end(&self, digests: bool) -> usize {
-        self.scratch + if digests { 2 * digest::scratch(self.blocks) } else { 0 }
+    fn end(&self, stage: &Stage1) -> usize {
+        self.scratch + if stage.digests { 2 * digest::scratch(self.blocks, stage.host) } else { 0 }
     }
 
     /// Where A, C and the A that is vouched for lie.
@@ -459,7 +467,7 @@ impl ChunkLayout {
         lane: &mut Lane,
         stage: &Stage1,
         first: u64,
-    ) -> Result<[Option<usize>; 2], Error> {
+    ) -> Result<[Option<DigestRest>; 2], Error> {
         let z = [0, 1, 2].map(|k| lane.address(self.out + k * self.blocks, self.blocks));
         let [a, c, b] = self.messages();
         let places = [a, c, b].map(|from| lane.address(from, self.slices * self.blocks));
@@ -507,11 +515,12 @@ impl Stage1 {
         blocks: usize,
         [a, c]: [usize; 2],
         scratch: usize,
-    ) -> Result<[Option<usize>; 2], Error> {
+    ) -> Result<[Option<DigestRest>; 2], Error> {
         let mut of = |wanted: bool, part, from, at| {
-            wanted.then(|| digest::launch(lane, self.keys, part, from, blocks, at)).transpose()
+            let key = (self.keys, part, self.host);
+            wanted.then(|| digest::launch(lane, key, from, blocks, at)).transpose()
         };
-        let next = scratch + digest::scratch(blocks);
+        let next = scratch + digest::scratch(blocks, self.host);
         Ok([of(self.digests, 2, a, scratch)?, of(self.digests && !self.sends, 1, c, next)?])
     }
 }
@@ -542,6 +551,26 @@ fn stage_factors(
     if staged > 0 { lane.upload(0, 0, staged) } else { Ok(()) }
 }
 
+/// Queues copies of what is left of two digests, one behind the other from `to` on.
+pub(crate) fn download_digests(
+    lane: &mut Lane,
+    digests: [Option<DigestRest>; 2],
+    to: usize,
+) -> Result<(), Error> {
+    for (k, rest) in digests.into_iter().enumerate() {
+        if let Some(DigestRest { from, blocks }) = rest {
+            lane.download(from, to + k * blocks, blocks)?;
+        }
+    }
+    Ok(())
+}
+
+/// What [`download_digests`] left of digests of so many blocks.
+pub(crate) fn digest_rests(host: &[Block], at: usize, blocks: usize, most: usize) -> [&[Block]; 2] {
+    let left = digest::left(blocks, most);
+    [0, 1].map(|k| &host[at + k * left..][..left])
+}
+
 /// Threads of a kernel that takes eight blocks in each, those of a warp side by side.
 fn eights(blocks: usize) -> u64 {
     (blocks as u64).div_ceil(256) * 32
@@ -556,7 +585,7 @@ pub(crate) fn launch_fold(
     blocks: usize,
     [z1, z2]: [u64; 2],
     [at, scratch]: [usize; 2],
-) -> Result<[Option<usize>; 2], Error> {
+) -> Result<[Option<DigestRest>; 2], Error> {
     let [a, c] = [0, 1].map(|k| lane.address(at + k * blocks, blocks));
     let job = jobs::Fold {
         ring: ring_number(stage.ring),
@@ -574,8 +603,9 @@ pub(crate) fn launch_fold(
     };
     lane.launch(job, eights(blocks))?;
     let mut of = |wanted: bool, k: usize, scratch| {
-        wanted.then(|| digest::launch(lane, stage.keys, 0, at + k * blocks, blocks, scratch)).transpose()
+        let key = (stage.keys, 0, stage.host);
+        wanted.then(|| digest::launch(lane, key, at + k * blocks, blocks, scratch)).transpose()
     };
-    let next = scratch + digest::scratch(blocks);
+    let next = scratch + digest::scratch(blocks, stage.host);
     Ok([of(stage.digests, 0, scratch)?, of(stage.digests && stage.receives, 1, next)?])
 }

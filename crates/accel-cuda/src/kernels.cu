@@ -479,8 +479,8 @@ extern "C" __global__ void fold(Fold job) {
 }
 
 // A level of the tree of digests: x of `blocks` becomes 2^log blocks y such that sum x_i h^(blocks - i) is
-// sum y_t h^(2^log - t). Thread t takes every 2^log-th block by Horner's rule; blocks that are missing in front count as
-// zero. At the top (log = 0) the result is the digest itself.
+// sum y_t h^(2^log - t): the digest of y is that of x. Thread t takes every 2^log-th block by Horner's rule; blocks that
+// are missing in front count as zero.
 struct Digest {
     u64 blocks, log, part;
     const Keys *keys;
@@ -495,5 +495,5 @@ extern "C" __global__ void digest(Digest job) {
     Block zero = {0, 0}, sum = zero, step = powers[job.log];
     if (t >= missing && rounds > 0) sum = job.x[t - missing];
     for (u64 r = 1; r < rounds; r++) sum = field_product(sum, step) ^ job.x[(r << job.log) + t - missing];
-    job.y[t] = job.log == 0 ? field_product(sum, step) : sum;
+    job.y[t] = sum;
 }

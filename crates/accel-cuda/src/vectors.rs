@@ -7,14 +7,17 @@
 //! vouched for, A and C that arrived, and four digests.
 
 use crate::Cuda;
-use crate::device::{FEW_THREADS, SLICES_MAX, Stage1, Stage2, StageRound, launch_fold, ring_number};
+use crate::device::{
+    FEW_THREADS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests, download_digests, launch_fold,
+    ring_number,
+};
 use crate::digest;
 use crate::driver::{DeviceBuffer, Lane};
 use crate::jobs::{self, Factors};
 use crate::staging::Copies;
 use accel::{DeviceVector, StageMessages, VectorMemory, VectorProduct, VectorRing, VectorTable, VouchBy};
 use base::Error;
-use kernels::Block;
+use kernels::{Block, gf_digest};
 use std::ops::Range;
 
 /// Chunks under way: one is computed, one is sent, one arrives, and one is ready.
@@ -75,8 +78,8 @@ impl Cuda {
         let chunk = self.chunk_max;
         let few = FEW_THREADS.min(chunk);
         while self.vectors.slots.len() < SLOTS {
-            let device = 5 * chunk + 4 * digest::scratch(chunk) + 3 * few;
-            let lane = Lane::new(self.session.module(), 5 * chunk + 4, device)?;
+            let device = 5 * chunk + 4 * digest::scratch(chunk, self.host_digest) + 3 * few;
+            let lane = Lane::new(self.session.module(), 5 * chunk + 4 * self.host_digest, device)?;
             self.vectors.slots.push(VectorSlot { lane, chunk: None });
         }
         Ok(())
@@ -212,7 +215,7 @@ impl VectorMemory for Cuda {
         let slot = self.slot(slot)?;
         let lane = &mut slot.lane;
         let scratch = 5 * blocks;
-        let from = if slices == 1 { 0 } else { scratch + 4 * digest::scratch(blocks) };
+        let from = if slices == 1 { 0 } else { scratch + 4 * digest::scratch(blocks, stage1.host) };
         let runs = slices * blocks;
         let [a, c, b] = [0, 1, 2].map(|k| from + k * runs);
         let places = [a, c, b].map(|from| lane.address(from, runs));
@@ -238,11 +241,7 @@ impl VectorMemory for Cuda {
         if exposes {
             lane.download(b, 2 * blocks, blocks)?;
         }
-        for (k, from) in digests.into_iter().enumerate() {
-            if let Some(from) = from {
-                lane.download(from, 5 * blocks + k, 1)?;
-            }
-        }
+        download_digests(lane, digests, 5 * blocks)?;
         if slices > 1 {
             lane.wipe(from, 3 * runs)?;
         }
@@ -253,24 +252,22 @@ impl VectorMemory for Cuda {
 
     fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error> {
         self.session.enter()?;
+        let keys = self.keys()?;
         let slot = self.slot(slot)?;
         let chunk = slot.chunk()?;
         let (n, sends) = (chunk.at.len(), chunk.stage1.sends);
-        let host = &*slot.lane.host()?;
-        let [a, c, b] = [0, 1, 2].map(|k| &host[k * n..(k + 1) * n]);
+        let (sent, rest) = slot.lane.host()?.split_at_mut(3 * n);
+        let (inbox, rests) = rest.split_at_mut(2 * n);
+        let [a, c, b] = [0, 1, 2].map(|k| &sent[k * n..(k + 1) * n]);
         let exposed = (chunk.vouch == VouchBy::Expose).then_some([b, if sends { &[] } else { c }]);
-        let of_c = if sends { Block::ZERO } else { host[5 * n + 1] };
-        let digests = (chunk.vouch == VouchBy::Digest).then_some([host[5 * n], of_c]);
-        Ok(StageMessages { a, c: if sends { c } else { &[] }, exposed, digests })
-    }
-
-    fn inbox(&mut self, slot: usize) -> Result<[&mut [Block]; 2], Error> {
-        self.session.enter()?;
-        let slot = self.slot(slot)?;
-        let chunk = slot.chunk()?;
-        let n = chunk.at.len();
-        let (a, rest) = slot.lane.host()?[3 * n..].split_at_mut(n);
-        Ok([a, &mut rest[..if chunk.stage2.receives { n } else { 0 }]])
+        let digests = (chunk.vouch == VouchBy::Digest).then(|| {
+            let [of_a, of_c] = digest_rests(rests, 0, n, chunk.stage1.host);
+            let of_c = if sends { &[] } else { of_c };
+            [(2, of_a), (1, of_c)].map(|(part, rest)| gf_digest(keys.tag(part), Block::ZERO, rest))
+        });
+        let (arrived_a, arrived_c) = inbox.split_at_mut(n);
+        let inbox = [arrived_a, &mut arrived_c[..if chunk.stage2.receives { n } else { 0 }]];
+        Ok(StageMessages { a, c: if sends { c } else { &[] }, exposed, digests, inbox })
     }
 
     fn fold(&mut self, slot: usize) -> Result<(), Error> {
@@ -281,24 +278,26 @@ impl VectorMemory for Cuda {
         let z = [1, 2].map(|part| buffer.address(part * of + chunk.at.start, n));
         let lane = &mut self.slot(slot)?.lane;
         lane.upload(3 * n, 3 * n, if chunk.stage2.receives { 2 * n } else { n })?;
-        let scratch = chunk.scratch + 2 * digest::scratch(n);
+        let each = digest::scratch(n, chunk.stage2.host);
+        let scratch = chunk.scratch + 2 * each;
         let digests = launch_fold(lane, &chunk.stage2, chunk.at.start as u64, n, z, [3 * n, scratch])?;
-        for (k, from) in digests.into_iter().enumerate() {
-            if let Some(from) = from {
-                lane.download(from, 5 * n + 2 + k, 1)?;
-            }
-        }
-        lane.wipe(0, chunk.scratch + 4 * digest::scratch(n))
+        let left = digest::left(n, chunk.stage2.host);
+        download_digests(lane, digests, 5 * n + 2 * left)?;
+        lane.wipe(0, chunk.scratch + 4 * each)
     }
 
     fn settle(&mut self, slot: usize) -> Result<Option<[Block; 2]>, Error> {
         self.session.enter()?;
+        let keys = self.keys()?;
         let slot = self.slot(slot)?;
         let chunk = slot.chunk()?;
         let n = chunk.at.len();
         let host = slot.lane.host()?;
-        let of_c = if chunk.stage2.receives { host[5 * n + 3] } else { Block::ZERO };
-        let digests = (chunk.vouch == VouchBy::Digest).then_some([host[5 * n + 2], of_c]);
+        let left = digest::left(n, chunk.stage2.host);
+        let [of_a, of_c] = digest_rests(host, 5 * n + 2 * left, n, chunk.stage2.host);
+        let of_c = if chunk.stage2.receives { of_c } else { &[] };
+        let digest = |rest: &[Block]| gf_digest(keys.tag(0), Block::ZERO, rest);
+        let digests = (chunk.vouch == VouchBy::Digest).then(|| [digest(of_a), digest(of_c)]);
         slot.chunk = None;
         Ok(digests)
     }

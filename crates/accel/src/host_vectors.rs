@@ -177,11 +177,8 @@ impl HostVectors {
         let ([a, c], [of_a, of_c]) = (&chunk.sent, &chunk.exposed);
         let exposed = (chunk.vouch == VouchBy::Expose).then_some([&of_a[..], of_c]);
         let digests = (chunk.vouch == VouchBy::Digest).then_some(chunk.vouched);
-        Ok(StageMessages { a, c, exposed, digests })
-    }
-
-    pub fn inbox(&mut self, slot: usize) -> Result<[&mut [Block]; 2], Error> {
-        Ok(self.chunk(slot)?.arrived.each_mut().map(Vec::as_mut_slice))
+        let inbox = chunk.arrived.each_mut().map(Vec::as_mut_slice);
+        Ok(StageMessages { a, c, exposed, digests, inbox })
     }
 
     pub fn fold(&mut self, slot: usize, run: &mut RunCommand<'_>) -> Result<(), Error> {

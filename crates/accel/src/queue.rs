@@ -182,13 +182,6 @@ impl VectorMemory for DeviceQueue {
         self.vectors.messages(slot)
     }
 
-    fn inbox(&mut self, slot: usize) -> Result<[&mut [Block]; 2], Error> {
-        if self.keeps_vectors() {
-            return self.memory().expect("it was there").inbox(slot);
-        }
-        self.vectors.inbox(slot)
-    }
-
     fn fold(&mut self, slot: usize) -> Result<(), Error> {
         match self.memory() {
             Some(memory) => memory.fold(slot),

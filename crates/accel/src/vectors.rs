@@ -1,8 +1,8 @@
 //! Vectors that stay with a device between commands, and products of them in two stages.
 //!
 //! A product is cut into chunks, each under way in a *slot* of the device: [`VectorMemory::start`] begins stage
-//! 1 and does not wait, [`VectorMemory::messages`] waits for what must be sent, [`VectorMemory::inbox`] is where
-//! what arrives is written to, [`VectorMemory::fold`] begins stage 2 and does not wait either, and
+//! 1 and does not wait, [`VectorMemory::messages`] waits for what must be sent and says where what
+//! arrives is written to, [`VectorMemory::fold`] begins stage 2 and does not wait either, and
 //! [`VectorMemory::settle`] waits for the end. Only messages leave the device and come to it.
 
 use crate::{BlockHalf, VectorRing};
@@ -151,6 +151,8 @@ pub struct StageMessages<'a> {
     pub exposed: Option<[&'a [Block]; 2]>,
     /// Digests of A and C of this chunk alone that this seat vouches for, where the device digests.
     pub digests: Option<[Block; 2]>,
+    /// Where A and C that arrive are written to; C is empty where none comes.
+    pub inbox: [&'a mut [Block]; 2],
 }
 
 /// A device that keeps vectors, and has several chunks under way.
@@ -202,12 +204,6 @@ pub trait VectorMemory {
     /// # Errors
     /// When the device failed.
     fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error>;
-
-    /// Where A and C that arrive are written to, after [`VectorMemory::messages`]; C is empty where none comes.
-    ///
-    /// # Errors
-    /// A misuse.
-    fn inbox(&mut self, slot: usize) -> Result<[&mut [Block]; 2], Error>;
 
     /// Begins stage 2 with what lies in the inbox.
     ///

@@ -95,8 +95,8 @@ fn play(
             for slot in 0..group.len() {
                 let sent = &seen[(i + 1) % 4].sent;
                 let from = &sent[sent.len() - group.len() + slot];
-                let mut inbox = queue.inbox(slot)?;
-                inbox.iter_mut().zip(from).filter(|(into, _)| !into.is_empty()).for_each(|(into, from)| {
+                let inbox = queue.messages(slot)?.inbox;
+                inbox.into_iter().zip(from).filter(|(into, _)| !into.is_empty()).for_each(|(into, from)| {
                     into.copy_from_slice(from);
                 });
                 queue.fold(slot)?;

@@ -5,9 +5,9 @@
 //! are under way.
 
 use crate::seats::check::Running;
-use crate::seats::product::{Checks, chunks, chunks_of};
+use crate::seats::product::{Checks, chunks_of};
 use crate::vectors::spare::zeros;
-use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, SeatParty, ShareView, SharedVector, VectorRing};
+use crate::{CHUNK_BLOCKS, SeatParty, ShareView, SharedVector, VectorRing};
 use accel::{BlockHalf, DeviceVector, VectorMemory, VectorProduct, VouchBy};
 use base::Error;
 use kernels::Block;
@@ -57,19 +57,18 @@ struct Chunks {
     settled: usize,
 }
 
-impl Chunks {
-    /// The chunk that a piece of a message is of, and where in it.
-    fn of(&self, (half, piece): &(BlockHalf, Range<usize>)) -> (usize, Range<usize>) {
-        let within = |(h, at): &(BlockHalf, Range<usize>)| h == half && at.contains(&piece.start);
-        let chunk = self.all.iter().position(within).expect("pieces are parts of chunks");
-        let from = self.all[chunk].1.start;
-        (chunk, piece.start - from..piece.end - from)
-    }
+/// A and C of a chunk in the pieces in which they are sent.
+fn pieces<'a>(a: &'a [Block], c: &'a [Block]) -> Vec<&'a [u8]> {
+    let mut c = c.chunks(CHUNK_BLOCKS);
+    let both = a.chunks(CHUNK_BLOCKS).flat_map(|a| std::iter::once(a).chain(c.next()));
+    both.map(Block::bytes_of).collect()
+}
 
-    /// Whether a piece is the last one of its chunk.
-    fn ends(&self, chunk: usize, piece: &Range<usize>) -> bool {
-        self.all[chunk].1.len() == piece.end
-    }
+/// As [`pieces`], to write to.
+fn pieces_mut<'a>(a: &'a mut [Block], c: &'a mut [Block]) -> Vec<&'a mut [u8]> {
+    let mut c = c.chunks_mut(CHUNK_BLOCKS);
+    let both = a.chunks_mut(CHUNK_BLOCKS).flat_map(|a| std::iter::once(a).chain(c.next()));
+    both.map(Block::bytes_of_mut).collect()
 }
 
 /// A product under way.
@@ -164,7 +163,7 @@ impl SeatParty {
         let under_way = Chunks { all, slots, started: 0, folded: 0, settled: 0 };
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let mut product = DeviceProduct { round, x, y, z, vouch, chunks: under_way, checks };
-        self.talk(session, &mut product, &chunks(blocks))?;
+        self.talk(session, &mut product)?;
         while product.chunks.settled < product.chunks.all.len() {
             self.settle_chunk(&mut product)?;
         }
@@ -172,40 +171,17 @@ impl SeatParty {
         Ok(product.z)
     }
 
-    /// Sends and receives all pieces of a product's messages.
-    fn talk(
-        &mut self,
-        session: &mut Session,
-        product: &mut DeviceProduct<'_>,
-        pieces: &[(BlockHalf, Range<usize>)],
-    ) -> Result<(), Error> {
+    /// Sends and receives all pieces of a product's messages, chunk by chunk.
+    fn talk(&mut self, session: &mut Session, product: &mut DeviceProduct<'_>) -> Result<(), Error> {
         let (before, after) = (self.at(self.seat.after(3)), self.at(self.seat.after(1)));
-        for at in 0..pieces.len() + CHUNKS_AHEAD {
-            if let Some(piece) = pieces.get(at) {
-                let (chunk, here) = product.chunks.of(piece);
-                if here.start == 0 {
-                    self.start_chunks(product, chunk)?;
-                    self.vouch_for(product, chunk)?;
-                }
-                let messages = self.queue.messages(chunk % product.chunks.slots)?;
-                let mut link = session.link(before);
-                link.send(Block::bytes_of(&messages.a[here.clone()]))?;
-                if let Some(c) = messages.c.get(here) {
-                    link.send(Block::bytes_of(c))?;
-                }
-                link.flush()?;
-            }
-            let Some(piece) = at.checked_sub(CHUNKS_AHEAD).and_then(|at| pieces.get(at)) else { continue };
-            let (chunk, here) = product.chunks.of(piece);
-            let mut link = session.link(after);
-            let [a, c] = self.queue.inbox(chunk % product.chunks.slots)?;
-            link.recv(Block::bytes_of_mut(&mut a[here.clone()]))?;
-            if let Some(c) = c.get_mut(here.clone()) {
-                link.recv(Block::bytes_of_mut(c))?;
-            }
-            if product.chunks.ends(chunk, &here) {
-                self.fold_chunk(product, chunk)?;
-            }
+        for chunk in 0..product.chunks.all.len() {
+            self.start_chunks(product, chunk)?;
+            self.vouch_for(product, chunk)?;
+            let messages = self.queue.messages(chunk % product.chunks.slots)?;
+            let out = pieces(messages.a, messages.c);
+            let [a, c] = messages.inbox;
+            session.stream((before, &out), (after, &mut pieces_mut(a, c)))?;
+            self.fold_chunk(product, chunk)?;
         }
         Ok(())
     }
@@ -269,7 +245,8 @@ impl SeatParty {
     fn fold_chunk(&mut self, product: &mut DeviceProduct<'_>, chunk: usize) -> Result<(), Error> {
         let slot = chunk % product.chunks.slots;
         if let (Some(checks), VouchBy::Expose) = (&mut product.checks, product.vouch) {
-            let [a, c] = self.queue.inbox(slot)?.map(|blocks| Zeroizing::new(blocks.to_vec()));
+            let inbox = self.queue.messages(slot)?.inbox;
+            let [a, c] = inbox.map(|blocks| Zeroizing::new(blocks.to_vec()));
             let [of_a, of_c] = &mut checks.hashes[1];
             self.hash(checks.received[0], of_a, &a);
             self.hash(checks.received[1], of_c, &c);
