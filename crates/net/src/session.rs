@@ -205,7 +205,7 @@ impl Session {
             if !open && channel.under().is_some() { channel.under().expect("it was there") } else { channel }
         });
         let short = bytes <= sender.window() / 2;
-        let send = || {
+        let mut send = || {
             out.iter().try_for_each(|piece| sender.send(piece))?;
             // A receive of nothing hands over what is queued.
             sender.recv(&mut [])
