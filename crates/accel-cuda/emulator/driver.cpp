@@ -113,6 +113,9 @@ int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     return *address ? OK : NO_MEMORY;
 }
 int cuMemFree_v2(uint64_t address) { return current ? give_back(address) : MISSING_CONTEXT; }
+int cuMemsetD8_v2(uint64_t at, unsigned char value, size_t bytes) {
+    return std::memset((void *)at, value, bytes), current ? OK : MISSING_CONTEXT;
+}
 int cuMemAllocHost_v2(void **memory, size_t bytes) {
     if (!current) return MISSING_CONTEXT;
     *memory = (void *)take(bytes);

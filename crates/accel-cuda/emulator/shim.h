@@ -15,3 +15,11 @@ static thread_local Index threadIdx, blockIdx, blockDim;
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
+
+// Four of the eight bytes of two words, by a digit each.
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
+    unsigned long long both = (unsigned long long)b << 32 | a;
+    unsigned out = 0;
+    for (unsigned i = 0; i < 4; i++) out |= (unsigned)(both >> 8 * (which >> 4 * i & 7) & 0xff) << 8 * i;
+    return out;
+}

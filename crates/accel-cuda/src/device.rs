@@ -3,13 +3,15 @@
 //! Buffers of a lane on the GPU, in blocks: factors or operands, then sums, then results, then scratch of
 //! digests.
 
+use crate::digest::DigestRest;
 use crate::driver::{Lane, Module, Runtime};
-use crate::jobs::{self, KeyStream};
+use crate::jobs::{self, Factors, KeyStream};
 use crate::staging::{Copies, split};
+use crate::vectors::CudaVectors;
 use crate::{Gpu, digest};
 use accel::{
-    Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use, VectorRing, Vouch,
-    check,
+    BlockHalf, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use,
+    VectorMemory, VectorRing, Vouch, VouchBy, check,
 };
 use base::Error;
 use kernels::Block;
@@ -22,21 +24,24 @@ const CHUNK_MIN: usize = 1 << 15;
 /// overlap.
 const CHUNKS: usize = 8;
 /// Threads below which a dot product is cut into slices of its terms, and slices at most.
-const FEW_THREADS: usize = 1 << 14;
-const SLICES_MAX: usize = 256;
+pub(crate) const FEW_THREADS: usize = 1 << 14;
+pub(crate) const SLICES_MAX: usize = 256;
 /// Keys as given: three of streams and three of tags.
 const RAW_BLOCKS: usize = 6;
-/// Keys as the kernels want them: three times 88 words of round keys and 17 powers.
-const KEY_BLOCKS: usize = 3 * (88 / 4 + 17);
+/// Keys as the kernels want them: three times 352 words of round keys and 17 powers.
+const KEY_BLOCKS: usize = 3 * (352 / 4 + 17);
 
 /// A GPU as a device.
 pub struct Cuda {
     gpu: Gpu,
     pub(crate) lanes: [Lane; 2],
-    session: Lane,
+    pub(crate) session: Lane,
     keys: Option<Arc<SeatKeys>>,
     pub(crate) chunk_max: usize,
     chunk_min: usize,
+    /// Blocks of a digest that are left to the host.
+    pub(crate) host_digest: usize,
+    pub(crate) vectors: CudaVectors,
 }
 
 /// What a lane does: which blocks, until they are collected.
@@ -44,6 +49,15 @@ pub struct Cuda {
 struct Pending {
     at: usize,
     blocks: usize,
+}
+
+/// Of which elements, which round and half, and whether messages are hidden.
+#[derive(Clone, Copy)]
+pub(crate) struct StageRound {
+    pub(crate) ring: VectorRing,
+    pub(crate) round: u64,
+    pub(crate) half: BlockHalf,
+    pub(crate) masked: bool,
 }
 
 /// The parts of a stage 1 that its chunks share.
@@ -57,6 +71,8 @@ pub(crate) struct Stage1 {
     pub(crate) digests: bool,
     pub(crate) streams: [KeyStream; 8],
     pub(crate) keys: u64,
+    /// Blocks of a digest that are left to the host.
+    pub(crate) host: usize,
 }
 
 /// The parts of a stage 2 that its chunks share.
@@ -69,6 +85,8 @@ pub(crate) struct Stage2 {
     pub(crate) wire_a: KeyStream,
     pub(crate) wire_c: KeyStream,
     pub(crate) keys: u64,
+    /// Blocks of a digest that are left to the host.
+    pub(crate) host: usize,
 }
 
 pub(crate) fn ring_number(ring: VectorRing) -> u64 {
@@ -85,22 +103,28 @@ impl Cuda {
     /// # Errors
     /// Which library is missing and what to install; that there is no such GPU; or that it failed.
     pub fn new(index: usize) -> Result<Self, Error> {
-        Self::on(Runtime::system()?, index, [CHUNK_MIN, CHUNK_MAX])
+        Self::on(Runtime::system()?, index, [CHUNK_MIN, CHUNK_MAX], digest::HOST_BLOCKS)
     }
 
-    /// A device with these libraries and chunks between these sizes.
-    pub(crate) fn on(runtime: Arc<Runtime>, index: usize, chunk: [usize; 2]) -> Result<Self, Error> {
+    /// A device with these libraries, chunks between these sizes, and so many blocks of a digest left to the host.
+    pub(crate) fn on(
+        runtime: Arc<Runtime>,
+        index: usize,
+        chunk: [usize; 2],
+        host_digest: usize,
+    ) -> Result<Self, Error> {
         let gpus = runtime.gpus()?;
         let gpu = gpus.get(index).cloned().ok_or_else(|| {
             Error::input(format!("there is no GPU {index}; this machine has {}, numbered from 0", gpus.len()))
         })?;
         let [chunk_min, chunk_max] = chunk;
         let module = Module::load(runtime, &gpu)?;
-        let host = 6 * chunk_max + 2;
-        let device = 15 * chunk_max + 2 * digest::scratch(chunk_max);
+        let host = 6 * chunk_max + 2 * host_digest;
+        let device = 15 * chunk_max + 2 * digest::scratch(chunk_max, host_digest);
         let lanes = [Lane::new(&module, host, device)?, Lane::new(&module, host, device)?];
         let session = Lane::new(&module, RAW_BLOCKS, RAW_BLOCKS + KEY_BLOCKS)?;
-        Ok(Self { gpu, lanes, session, keys: None, chunk_max, chunk_min })
+        let vectors = CudaVectors::default();
+        Ok(Self { gpu, lanes, session, keys: None, chunk_max, chunk_min, host_digest, vectors })
     }
 
     /// Which GPU it is.
@@ -119,13 +143,13 @@ impl Cuda {
         (pairs / terms.max(1)).max(1)
     }
 
-    pub(crate) fn stage1(&self, m: &MultiplyStage<'_>) -> Result<Stage1, Error> {
+    pub(crate) fn stage1(&self, round: StageRound, vouch: VouchBy) -> Result<Stage1, Error> {
         let keys = self.keys()?;
         let me = keys.seat();
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
-        let sends = m.half.sends(me);
+        let sends = round.half.sends(me);
         let of = |r#use: Use, part: u64, channel: [Seat; 2]| KeyStream {
-            prefix: accel::StreamName { round: m.round, r#use, channel }.prefix(),
+            prefix: accel::StreamName { round: round.round, r#use, channel }.prefix(),
             part,
         };
         // C is own, or that of the seat two further on.
@@ -145,32 +169,34 @@ impl Cuda {
             wire_c,
         ];
         Ok(Stage1 {
-            ring: m.ring,
+            ring: round.ring,
             sends,
-            receives: m.half.receives(me),
-            masked: m.masked,
-            vouches: !matches!(m.vouch, Vouch::Nothing),
-            digests: matches!(m.vouch, Vouch::Digest(_)),
+            receives: round.half.receives(me),
+            masked: round.masked,
+            vouches: vouch != VouchBy::Nothing,
+            digests: vouch == VouchBy::Digest,
             streams,
             keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+            host: self.host_digest,
         })
     }
 
-    pub(crate) fn stage2(&self, f: &FoldStage<'_>) -> Result<Stage2, Error> {
+    pub(crate) fn stage2(&self, round: StageRound, digests: bool) -> Result<Stage2, Error> {
         let me = self.keys()?.seat();
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
         let wire = |part: u64, channel: [Seat; 2]| KeyStream {
-            prefix: accel::StreamName { round: f.round, r#use: Use::Wire, channel }.prefix(),
+            prefix: accel::StreamName { round: round.round, r#use: Use::Wire, channel }.prefix(),
             part,
         };
         Ok(Stage2 {
-            ring: f.ring,
-            receives: f.half.receives(me),
-            masked: f.masked,
-            digests: f.digests.is_some(),
+            ring: round.ring,
+            receives: round.half.receives(me),
+            masked: round.masked,
+            digests,
             wire_a: wire(2, [s1, s2]),
             wire_c: wire(1, [s1, s3]),
             keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+            host: self.host_digest,
         })
     }
 
@@ -232,7 +258,13 @@ impl Cuda {
     }
 
     fn multiply(&mut self, m: &mut MultiplyStage<'_>) -> Result<(), Error> {
-        let (stage, keys) = (self.stage1(m)?, self.keys()?);
+        let vouch = match m.vouch {
+            Vouch::Nothing => VouchBy::Nothing,
+            Vouch::Digest(_) => VouchBy::Digest,
+            Vouch::Expose { .. } => VouchBy::Expose,
+        };
+        let round = StageRound { ring: m.ring, round: m.round, half: m.half, masked: m.masked };
+        let (stage, keys) = (self.stage1(round, vouch)?, self.keys()?);
         let (terms, total, first) = (m.terms, m.z[0].len(), m.first);
         let chunk = self.chunk(total, terms);
         let per_group = (self.chunk_max / chunk).clamp(1, terms.max(1));
@@ -249,14 +281,17 @@ impl Cuda {
                 layout.cross(lane, stage.ring, group, from > 0)?;
             }
             let results = layout.seal(lane, &stage, first + at as u64)?;
-            let messages = if exposes { 6 } else { 4 + usize::from(stage.sends) };
-            lane.download(layout.out, 0, messages * blocks)?;
-            for (k, from) in results.into_iter().enumerate() {
-                if let Some(from) = from {
-                    lane.download(from, 6 * blocks + k, 1)?;
-                }
+            let [_, c, b] = layout.messages();
+            // A follows the parts of the result.
+            lane.download(layout.out, 0, 4 * blocks)?;
+            if exposes || stage.sends {
+                lane.download(c, 4 * blocks, blocks)?;
             }
-            lane.wipe(0, layout.end(stage.digests))
+            if exposes {
+                lane.download(b, 5 * blocks, blocks)?;
+            }
+            download_digests(lane, results, 6 * blocks)?;
+            lane.wipe(0, layout.end(&stage))
         };
         let finish = |host: &[Block], Pending { at, blocks }: Pending| {
             let here = at..at + blocks;
@@ -270,9 +305,10 @@ impl Cuda {
             match &mut m.vouch {
                 Vouch::Nothing => {}
                 Vouch::Digest([a, c]) => {
-                    *a = digest::append(keys.tag_elements()[2], *a, blocks, host[6 * blocks]);
+                    let [of_a, of_c] = digest_rests(host, 6 * blocks, blocks, stage.host);
+                    *a = digest::append(keys.tag(2), *a, blocks, of_a);
                     if !stage.sends {
-                        *c = digest::append(keys.tag_elements()[1], *c, blocks, host[6 * blocks + 1]);
+                        *c = digest::append(keys.tag(1), *c, blocks, of_c);
                     }
                 }
                 Vouch::Expose { a, c } => {
@@ -288,7 +324,8 @@ impl Cuda {
     }
 
     fn fold(&mut self, f: &mut FoldStage<'_>) -> Result<(), Error> {
-        let (stage, keys) = (self.stage2(f)?, self.keys()?);
+        let round = StageRound { ring: f.ring, round: f.round, half: f.half, masked: f.masked };
+        let (stage, keys) = (self.stage2(round, f.digests.is_some())?, self.keys()?);
         let (total, first, a, c) = (f.a.len(), f.first, f.a, f.c);
         let z = std::cell::RefCell::new(&mut f.z);
         let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
@@ -302,14 +339,13 @@ impl Cuda {
             }
             copies.run();
             lane.upload(0, 0, if stage.receives { 4 } else { 3 } * blocks)?;
-            let results = launch_fold(lane, &stage, first + at as u64, blocks, [0, 4 * blocks])?;
+            let z = [0, 1].map(|k| lane.address(k * blocks, blocks));
+            let places = [2 * blocks, 4 * blocks];
+            let results = launch_fold(lane, &stage, first + at as u64, blocks, z, places)?;
             lane.download(0, 0, 2 * blocks)?;
-            for (k, from) in results.into_iter().enumerate() {
-                if let Some(from) = from {
-                    lane.download(from, 2 * blocks + k, 1)?;
-                }
-            }
-            lane.wipe(0, 4 * blocks + if stage.digests { 2 * digest::scratch(blocks) } else { 0 })
+            download_digests(lane, results, 2 * blocks)?;
+            let scratch = if stage.digests { 2 * digest::scratch(blocks, stage.host) } else { 0 };
+            lane.wipe(0, 4 * blocks + scratch)
         };
         let digests = &mut f.digests;
         let finish = |host: &[Block], Pending { at, blocks }: Pending| {
@@ -320,10 +356,10 @@ impl Cuda {
             }
             copies.run();
             if let Some([of_a, of_c]) = digests {
-                let element = keys.tag_elements()[0];
-                *of_a = digest::append(element, *of_a, blocks, host[2 * blocks]);
+                let [a, c] = digest_rests(host, 2 * blocks, blocks, stage.host);
+                *of_a = digest::append(keys.tag(0), *of_a, blocks, a);
                 if stage.receives {
-                    *of_c = digest::append(element, *of_c, blocks, host[2 * blocks + 1]);
+                    *of_c = digest::append(keys.tag(0), *of_c, blocks, c);
                 }
             }
         };
@@ -361,14 +397,18 @@ impl Device for Cuda {
             DeviceCommand::Fold(f) => self.fold(f),
         }
     }
+
+    fn memory(&mut self) -> Option<&mut dyn VectorMemory> {
+        Some(self)
+    }
 }
 
-/// Where a chunk of stage 1 lies on the GPU: factors from 0 on, sums, results, scratch of two digests.
+/// Where a chunk of stage 1 lies on the GPU: factors from 0 on, parts of the result, local products of all
+/// slices, of which the first become messages, scratch of two digests.
 #[derive(Clone, Copy)]
 pub(crate) struct ChunkLayout {
     pub(crate) blocks: usize,
     slices: usize,
-    sums: usize,
     pub(crate) out: usize,
     pub(crate) scratch: usize,
 }
@@ -376,14 +416,25 @@ pub(crate) struct ChunkLayout {
 impl ChunkLayout {
     /// For this many terms at once, in so many slices.
     pub(crate) fn new(blocks: usize, terms: usize, slices: usize) -> Self {
-        let sums = 6 * terms.max(1) * blocks;
-        let out = sums + 3 * slices * blocks;
-        Self { blocks, slices, sums, out, scratch: out + 6 * blocks }
+        let out = 6 * terms.max(1) * blocks;
+        Self { blocks, slices, out, scratch: out + 3 * (1 + slices) * blocks }
     }
 
     /// Blocks in all.
-    fn end(&self, digests: bool) -> usize {
-        self.scratch + if digests { 2 * digest::scratch(self.blocks) } else { 0 }
+    fn end(&self, stage: &Stage1) -> usize {
+        self.scratch + if stage.digests { 2 * digest::scratch(self.blocks, stage.host) } else { 0 }
+    }
+
+    /// Where A, C and the A that is vouched for lie.
+    pub(crate) fn messages(&self) -> [usize; 3] {
+        [0, 1, 2].map(|k| self.out + (3 + k * self.slices) * self.blocks)
+    }
+
+    /// Where the factors of so many terms lie.
+    fn factors(&self, lane: &Lane, terms: usize) -> Factors {
+        let part = terms * self.blocks;
+        let of = |k: usize| lane.address(k * part, part);
+        Factors { x: [0, 1, 2].map(of), y: [3, 4, 5].map(of), stride: self.blocks as u64 }
     }
 
     /// Queues the local products of so many terms, after others or not.
@@ -394,17 +445,20 @@ impl ChunkLayout {
         terms: usize,
         goes_on: bool,
     ) -> Result<(), Error> {
-        let (blocks, slices) = (self.blocks as u64, self.slices as u64);
+        let all = self.slices * self.blocks;
+        let [a, c, b] = self.messages().map(|from| lane.address(from, all));
         let job = jobs::Cross {
             ring: ring_number(ring),
-            blocks,
+            blocks: self.blocks as u64,
             terms: terms as u64,
-            slices,
+            slices: self.slices as u64,
             goes_on: goes_on.into(),
-            factors: lane.address(0, 6 * terms * self.blocks),
-            sums: lane.address(self.sums, 3 * self.slices * self.blocks),
+            factors: self.factors(lane, terms),
+            a,
+            b,
+            c,
         };
-        lane.launch(job, blocks * slices)
+        lane.launch(job, all as u64)
     }
 
     /// Queues the rest of stage 1; says where the digests of what is vouched for, A and C, will lie.
@@ -413,31 +467,61 @@ impl ChunkLayout {
         lane: &mut Lane,
         stage: &Stage1,
         first: u64,
-    ) -> Result<[Option<usize>; 2], Error> {
-        let blocks = self.blocks as u64;
+    ) -> Result<[Option<DigestRest>; 2], Error> {
+        let z = [0, 1, 2].map(|k| lane.address(self.out + k * self.blocks, self.blocks));
+        let [a, c, b] = self.messages();
+        let places = [a, c, b].map(|from| lane.address(from, self.slices * self.blocks));
+        stage.seal(lane, first, self.blocks, self.slices, z, places)?;
+        stage.digest(lane, self.blocks, [b, c], self.scratch)
+    }
+}
+
+impl Stage1 {
+    /// Queues the rest of stage 1 of a chunk that begins at block `first` of the round, whose local products lie
+    /// at these addresses: those of A, of C, and of the A that is vouched for.
+    pub(crate) fn seal(
+        &self,
+        lane: &mut Lane,
+        first: u64,
+        blocks: usize,
+        slices: usize,
+        z: [u64; 3],
+        [a, c, b]: [u64; 3],
+    ) -> Result<(), Error> {
         let job = jobs::Seal {
-            ring: ring_number(stage.ring),
-            blocks,
-            slices: self.slices as u64,
+            ring: ring_number(self.ring),
+            blocks: blocks as u64,
+            slices: slices as u64,
             first,
-            sends: stage.sends.into(),
-            receives: stage.receives.into(),
-            masked: stage.masked.into(),
-            vouches: stage.vouches.into(),
-            streams: stage.streams,
-            keys: stage.keys,
-            sums: lane.address(self.sums, 3 * self.slices * self.blocks),
-            out: lane.address(self.out, 6 * self.blocks),
+            sends: self.sends.into(),
+            receives: self.receives.into(),
+            masked: self.masked.into(),
+            vouches: self.vouches.into(),
+            streams: self.streams,
+            keys: self.keys,
+            a,
+            b,
+            c,
+            z,
         };
-        lane.launch(job, blocks.div_ceil(2))?;
-        let c = self.scratch + digest::scratch(self.blocks);
-        let of = |lane: &mut Lane, wanted: bool, part, k: usize, at| {
-            let from = self.out + k * self.blocks;
-            wanted.then(|| digest::launch(lane, stage.keys, part, from, self.blocks, at)).transpose()
+        lane.launch(job, eights(blocks))
+    }
+
+    /// Queues the digests of what is vouched for, A and C, which lie at these places of the lane's buffer; says
+    /// where they will lie.
+    pub(crate) fn digest(
+        &self,
+        lane: &mut Lane,
+        blocks: usize,
+        [a, c]: [usize; 2],
+        scratch: usize,
+    ) -> Result<[Option<DigestRest>; 2], Error> {
+        let mut of = |wanted: bool, part, from, at| {
+            let key = (self.keys, part, self.host);
+            wanted.then(|| digest::launch(lane, key, from, blocks, at)).transpose()
         };
-        let a = of(lane, stage.digests, 2, 5, self.scratch)?;
-        let c = of(lane, stage.digests && !stage.sends, 1, 4, c)?;
-        Ok([a, c])
+        let next = scratch + digest::scratch(blocks, self.host);
+        Ok([of(self.digests, 2, a, scratch)?, of(self.digests && !self.sends, 1, c, next)?])
     }
 }
 
@@ -467,16 +551,42 @@ fn stage_factors(
     if staged > 0 { lane.upload(0, 0, staged) } else { Ok(()) }
 }
 
-/// Queues stage 2 of a chunk that lies from `at` on (parts 1 and 2, A, C), with scratch of two digests after
-/// `scratch`; says where these will lie.
+/// Queues copies of what is left of two digests, one behind the other from `to` on.
+pub(crate) fn download_digests(
+    lane: &mut Lane,
+    digests: [Option<DigestRest>; 2],
+    to: usize,
+) -> Result<(), Error> {
+    for (k, rest) in digests.into_iter().enumerate() {
+        if let Some(DigestRest { from, blocks }) = rest {
+            lane.download(from, to + k * blocks, blocks)?;
+        }
+    }
+    Ok(())
+}
+
+/// What [`download_digests`] left of digests of so many blocks.
+pub(crate) fn digest_rests(host: &[Block], at: usize, blocks: usize, most: usize) -> [&[Block]; 2] {
+    let left = digest::left(blocks, most);
+    [0, 1].map(|k| &host[at + k * left..][..left])
+}
+
+/// Threads of a kernel that takes eight blocks in each, those of a warp side by side.
+fn eights(blocks: usize) -> u64 {
+    (blocks as u64).div_ceil(256) * 32
+}
+
+/// Queues stage 2 of a chunk of which A and C lie from `at` on in the lane's buffer, and parts 1 and 2 of the
+/// result at these addresses, with scratch of two digests after `scratch`; says where these will lie.
 pub(crate) fn launch_fold(
     lane: &mut Lane,
     stage: &Stage2,
     first: u64,
     blocks: usize,
+    [z1, z2]: [u64; 2],
     [at, scratch]: [usize; 2],
-) -> Result<[Option<usize>; 2], Error> {
-    let [a, c] = [2, 3].map(|k| lane.address(at + k * blocks, blocks));
+) -> Result<[Option<DigestRest>; 2], Error> {
+    let [a, c] = [0, 1].map(|k| lane.address(at + k * blocks, blocks));
     let job = jobs::Fold {
         ring: ring_number(stage.ring),
         blocks: blocks as u64,
@@ -488,12 +598,14 @@ pub(crate) fn launch_fold(
         keys: stage.keys,
         a,
         c,
-        z: lane.address(at, 2 * blocks),
+        z1,
+        z2,
     };
-    lane.launch(job, (blocks as u64).div_ceil(2))?;
+    lane.launch(job, eights(blocks))?;
     let mut of = |wanted: bool, k: usize, scratch| {
-        wanted.then(|| digest::launch(lane, stage.keys, 0, at + k * blocks, blocks, scratch)).transpose()
+        let key = (stage.keys, 0, stage.host);
+        wanted.then(|| digest::launch(lane, key, at + k * blocks, blocks, scratch)).transpose()
     };
-    let next = scratch + digest::scratch(blocks);
-    Ok([of(stage.digests, 2, scratch)?, of(stage.digests && stage.receives, 3, next)?])
+    let next = scratch + digest::scratch(blocks, stage.host);
+    Ok([of(stage.digests, 0, scratch)?, of(stage.digests && stage.receives, 1, next)?])
 }

@@ -1,91 +1,84 @@
-//! Digests as trees on the GPU, and how the digest of a chunk goes on from what was digested before.
+//! Digests: levels of a tree on the GPU, of which the last few thousand blocks are digested by the host.
 
 use crate::driver::Lane;
 use crate::jobs;
 use base::Error;
-use kernels::{Block, gf_add_multiples};
+use kernels::{Block, GfKey, gf_digest};
 
 /// Logarithm of how many blocks a thread takes.
 const TAKE_LOG: u32 = 3;
 /// Logarithm of the most threads of a level: the highest power of the key that the GPU has, and enough to
 /// fill one.
 const LEVEL_LOG_MAX: u32 = 16;
+/// Blocks that are left to the host, at most: another level would take the GPU longer than the copy of them and
+/// the host's part together.
+pub(crate) const HOST_BLOCKS: usize = 1 << 13;
 
-/// Blocks of scratch that the tree of so many blocks needs, the result included.
-pub(crate) fn scratch(blocks: usize) -> usize {
-    levels(blocks).map(|log| 1 << log).sum()
+/// What is left of a digest for the host: so many blocks at a place of the lane's buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct DigestRest {
+    pub(crate) from: usize,
+    pub(crate) blocks: usize,
 }
 
-/// Logarithms of the sizes of the levels, down to zero.
-fn levels(blocks: usize) -> impl Iterator<Item = u32> {
+/// Blocks of scratch that the tree of so many blocks needs, of which the host takes `host` at most.
+pub(crate) fn scratch(blocks: usize, host: usize) -> usize {
+    levels(blocks, host).map(|log| 1 << log).sum()
+}
+
+/// Blocks that the host gets of a digest of so many.
+pub(crate) fn left(blocks: usize, host: usize) -> usize {
+    levels(blocks, host).last().map_or(blocks, |log| 1 << log)
+}
+
+/// Logarithms of the sizes of the levels, down to what the host takes; none where it takes it all.
+fn levels(blocks: usize, host: usize) -> impl Iterator<Item = u32> {
     let first = blocks.max(1).ilog2().saturating_sub(TAKE_LOG).min(LEVEL_LOG_MAX);
-    std::iter::successors(Some(first), |&log| (log > 0).then(|| log.saturating_sub(TAKE_LOG)))
+    let first = (blocks > host).then_some(first);
+    std::iter::successors(first, move |&log| (1 << log > host).then(|| log.saturating_sub(TAKE_LOG)))
 }
 
-/// Queues the digest, under the tag of a part, of `blocks` blocks that lie at `from`, after nothing. It comes
-/// to lie at the place in the lane's buffer that is returned; `at` is where its scratch begins.
+/// Queues the levels of the digest, under the tag of a part, of `blocks` blocks that lie at `from` in the lane's
+/// buffer, after nothing. What is left for the host comes to lie at the place in the buffer that is returned;
+/// `at` is where its scratch begins.
 pub(crate) fn launch(
     lane: &mut Lane,
-    keys: u64,
-    part: u64,
+    (keys, part, host): (u64, u64, usize),
     from: usize,
     blocks: usize,
     at: usize,
-) -> Result<usize, Error> {
+) -> Result<DigestRest, Error> {
     let (mut from, mut blocks, mut at) = (from, blocks, at);
-    for log in levels(blocks) {
+    for log in levels(blocks, host) {
         let threads = 1 << log;
         let [x, y] = [lane.address(from, blocks), lane.address(at, threads)];
         let job = jobs::Digest { blocks: blocks as u64, log: log.into(), part, keys, x, y };
         lane.launch(job, threads as u64)?;
         (from, blocks, at) = (at, threads, at + threads);
     }
-    Ok(from)
+    Ok(DigestRest { from, blocks })
 }
 
-fn product(a: Block, b: Block) -> Block {
-    let mut sum = [Block::ZERO];
-    gf_add_multiples(a, &[b], &mut sum);
-    sum[0]
-}
-
-/// The digest of what has the digest `before`, followed by `blocks` blocks that alone have the digest
-/// `chunk`: `before h^blocks + chunk`.
-pub(crate) fn append(element: Block, before: Block, blocks: usize, chunk: Block) -> Block {
-    let (mut sum, mut power, mut left) = (before, element, blocks);
-    while left > 0 {
-        if left & 1 == 1 {
-            sum = product(sum, power);
-        }
-        power = product(power, power);
-        left >>= 1;
-    }
-    sum ^ chunk
+/// The digest of what has the digest `before`, followed by `blocks` blocks of which the GPU left this.
+pub(crate) fn append(key: &GfKey, before: Block, blocks: usize, rest: &[Block]) -> Block {
+    key.advance(before, blocks as u64) ^ gf_digest(key, Block::ZERO, rest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernels::{GfKey, gf_digest};
 
     #[test]
-    fn digests_go_on() {
-        let (element, before) = (Block(0x1234_5678_9abc_def0_0fed_cba9_8765_4321), Block(99));
-        let key = GfKey::new(element);
-        for n in [0, 1, 2, 3, 64, 100] {
-            let x: Vec<Block> =
-                (0..n as u128).map(|i| Block(i.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-            let alone = gf_digest(&key, Block::ZERO, &x);
-            assert!(append(element, before, n, alone) == gf_digest(&key, before, &x), "{n} blocks");
-        }
-    }
-
-    #[test]
-    fn levels_end_in_one_thread() {
-        for blocks in [0, 1, 7, 8, 9, 1000, 1 << 18, 1 << 24] {
-            let logs: Vec<u32> = levels(blocks).collect();
-            assert_eq!(logs.last(), Some(&0));
-            assert!(logs.is_sorted_by(|a, b| a > b) && logs[0] <= LEVEL_LOG_MAX);
+    fn levels_end_where_the_host_goes_on() {
+        for host in [1, 4, HOST_BLOCKS] {
+            for blocks in [0, 1, host] {
+                assert!(levels(blocks, host).next().is_none() && left(blocks, host) == blocks);
+            }
+            for blocks in [host + 1, 1000 * host, 1 << 24] {
+                let logs: Vec<u32> = levels(blocks, host).collect();
+                assert!(logs.is_sorted_by(|a, b| a > b) && logs[0] <= LEVEL_LOG_MAX);
+                assert!(left(blocks, host) <= host && left(blocks, host) == 1 << logs[logs.len() - 1]);
+            }
         }
     }
 }

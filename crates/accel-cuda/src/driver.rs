@@ -130,6 +130,7 @@ functions! {
         copy_in = c"cuMemcpyHtoDAsync_v2"(u64, *const c_void, usize, Handle);
         copy_out = c"cuMemcpyDtoHAsync_v2"(*mut c_void, u64, usize, Handle);
         set = c"cuMemsetD8Async"(u64, u8, usize, Handle);
+        set_now = c"cuMemsetD8_v2"(u64, u8, usize);
         launch = c"cuLaunchKernel"(
             Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle,
             *mut *mut c_void, *mut *mut c_void
@@ -426,6 +427,11 @@ impl Lane {
         Ok(lane)
     }
 
+    /// What its kernels are.
+    pub(crate) fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
     fn api(&self) -> &Api {
         &self.module.context.runtime.api
     }
@@ -494,6 +500,36 @@ impl Lane {
         self.done("copying from the GPU", status)
     }
 
+    /// Queues a copy to memory that stays.
+    pub(crate) fn upload_to(
+        &mut self,
+        from: usize,
+        to: &DeviceBuffer,
+        at: usize,
+        blocks: usize,
+    ) -> Result<(), Error> {
+        let (source, target) = (self.host_range(from, blocks), to.address(at, blocks));
+        self.busy = true;
+        // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
+        let status = unsafe { (self.api().copy_in)(target, source.cast(), bytes(blocks), self.stream) };
+        self.done("copying to the GPU", status)
+    }
+
+    /// Queues a copy from memory that stays.
+    pub(crate) fn download_from(
+        &mut self,
+        from: &DeviceBuffer,
+        at: usize,
+        to: usize,
+        blocks: usize,
+    ) -> Result<(), Error> {
+        let (source, target) = (from.address(at, blocks), self.host_range(to, blocks));
+        self.busy = true;
+        // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
+        let status = unsafe { (self.api().copy_out)(target.cast(), source, bytes(blocks), self.stream) };
+        self.done("copying from the GPU", status)
+    }
+
     /// Queues the wiping of a range on the GPU.
     pub(crate) fn wipe(&mut self, from: usize, blocks: usize) -> Result<(), Error> {
         let target = self.address(from, blocks);
@@ -504,7 +540,7 @@ impl Lane {
     }
 
     /// Queues a kernel of at least so many threads, none if none. Its addresses are those of
-    /// [`Lane::address`].
+    /// [`Lane::address`] and [`DeviceBuffer::address`].
     pub(crate) fn launch<J: KernelArgs>(&mut self, mut job: J, threads: u64) -> Result<(), Error> {
         if threads == 0 {
             return Ok(());
@@ -564,6 +600,55 @@ impl Drop for Lane {
             if !self.stream.is_null() {
                 (api.stream_destroy)(self.stream);
             }
+        }
+    }
+}
+
+/// Memory of a GPU that stays between commands. Wiped on drop.
+pub(crate) struct DeviceBuffer {
+    module: Arc<Module>,
+    address: u64,
+    blocks: usize,
+}
+
+impl DeviceBuffer {
+    /// So many blocks, at least one, of undefined content.
+    pub(crate) fn new(module: &Arc<Module>, blocks: usize) -> Result<Self, Error> {
+        let (blocks, mut address) = (blocks.max(1), 0);
+        module.context.enter()?;
+        // SAFETY: the address goes to a place of its type.
+        let status = unsafe { (module.context.runtime.api.alloc)(&raw mut address, bytes(blocks)) };
+        module.context.runtime.done("allocating device memory", status)?;
+        Ok(Self { module: module.clone(), address, blocks })
+    }
+
+    /// How many blocks there are.
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// The address of a range.
+    ///
+    /// # Panics
+    /// When it is not within the memory.
+    pub(crate) fn address(&self, from: usize, blocks: usize) -> u64 {
+        let within = from.checked_add(blocks).is_some_and(|end| end <= self.blocks);
+        assert!(within, "a range of memory on the GPU");
+        self.address + bytes(from) as u64
+    }
+}
+
+impl Drop for DeviceBuffer {
+    /// Errors have nobody to go to, as those of [`Lane`].
+    fn drop(&mut self) {
+        if self.module.context.enter().is_err() {
+            return;
+        }
+        let api = &self.module.context.runtime.api;
+        // SAFETY: the memory is this buffer's and given back once; giving it back waits for what uses it.
+        unsafe {
+            (api.set_now)(self.address, 0, bytes(self.blocks));
+            (api.free)(self.address);
         }
     }
 }

@@ -57,7 +57,7 @@ fn emulator() -> Option<&'static Emulator> {
 
 impl Emulator {
     fn device(&self, chunk: [usize; 2]) -> Result<Cuda, Error> {
-        Cuda::on(self.runtime.clone(), 0, chunk)
+        Cuda::on(self.runtime.clone(), 0, chunk, 4)
     }
 }
 
@@ -83,7 +83,7 @@ fn the_emulated_gpu_conforms() {
 fn the_compiler_takes_the_kernels() {
     let Some(emulator) = emulator() else { return };
     let runtime = Runtime::load(&[&emulator.library], &NVRTC_NAMES).unwrap();
-    match Cuda::on(runtime.clone(), 0, [1, 1]) {
+    match Cuda::on(runtime.clone(), 0, [1, 1], 1) {
         Err(e) if e.to_string().contains("no NVRTC") => println!("skipped: {e}"),
         made => {
             let capability = made.unwrap().gpu().capability;
@@ -117,9 +117,9 @@ fn errors_say_what_is_missing() {
     assert!(none.contains("no CUDA driver; install") && none.contains("libno-such-driver.so"), "{none}");
     let Some(emulator) = emulator() else { return };
     let runtime = Runtime::load(&[&emulator.library], &["libno-such-compiler.so"]).unwrap();
-    let none = text(Cuda::on(runtime, 0, [1, 1]).err());
+    let none = text(Cuda::on(runtime, 0, [1, 1], 1).err());
     assert!(none.contains("no NVRTC") && none.contains("LD_LIBRARY_PATH"), "{none}");
-    let none = text(Cuda::on(emulator.runtime.clone(), 7, [1, 1]).err());
+    let none = text(Cuda::on(emulator.runtime.clone(), 7, [1, 1], 1).err());
     assert!(none.contains("there is no GPU 7; this machine has 1"), "{none}");
     let mut device = emulator.device([1, 1]).unwrap();
     assert_eq!((device.name(), device.gpu().name.as_str()), ("cuda", "host"));

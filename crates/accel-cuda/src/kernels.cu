@@ -48,11 +48,12 @@ template <u64 RING> static __device__ __forceinline__ Block mul(Block a, Block b
 
 // ---- AES-128 on bit planes ------------------------------------------------------------------------------------------
 //
-// Two blocks in eight planes of 32 bits: bit 8 row + 4 block + column of plane b is bit b of the byte at that row and
-// column. A row is a byte of every plane, so MixColumns is rotations by 8 and 16; the words of the two blocks become
-// the planes by a transposition of 8 x 8 bits in every byte.
+// Eight blocks in 32 planes of 32 bits: bit 8 column + block of plane [row][b] is bit b of the byte at that row and
+// column. ShiftRows turns the bytes of a plane, MixColumns adds planes of other rows; both after Kaesper and Schwabe,
+// "Faster and timing-attack resistant AES-GCM" (2009). The words of eight blocks become planes by a transposition of
+// 8 x 8 bits in every byte, and one of 4 x 4 bytes.
 
-#define ROUND_KEY_WORDS 88
+#define ROUND_KEY_WORDS 352
 
 static __device__ __forceinline__ u32 rotate_right(u32 x, u32 by) {
     return x >> by | x << (32 - by);
@@ -109,55 +110,95 @@ static __device__ __forceinline__ void sub_bytes(u32 (&p)[8]) {
     p[0] = ~(t48 ^ t46 ^ t57);
 }
 
-// Row r turns by r columns: rows 2 and 3 by two, then rows 1 and 3 by one.
-static __device__ __forceinline__ u32 shift_rows(u32 x) {
-    u32 t = (x >> 2 ^ x) & 0x33330000u;
-    x ^= t ^ t << 2;
-    return (x & 0x00ff00ffu) | (x >> 1 & 0x77007700u) | (x << 3 & 0x88008800u);
+// Exchanges rows and columns: byte c of word r becomes byte r of word c.
+static __device__ __forceinline__ void transpose_bytes(u32 &w0, u32 &w1, u32 &w2, u32 &w3) {
+    u32 a = __byte_perm(w0, w1, 0x5140), b = __byte_perm(w2, w3, 0x5140);
+    u32 c = __byte_perm(w0, w1, 0x7362), d = __byte_perm(w2, w3, 0x7362);
+    w0 = __byte_perm(a, b, 0x5410);
+    w1 = __byte_perm(a, b, 0x7632);
+    w2 = __byte_perm(c, d, 0x5410);
+    w3 = __byte_perm(c, d, 0x7632);
 }
 
-// ShiftRows, then MixColumns: the sum with the next row times x, plus the next, plus the two after it.
-static __device__ __forceinline__ void shift_and_mix(u32 (&p)[8]) {
-    u32 sum[8];
+struct Planes {
+    u32 at[4][8];
+
+    __device__ __forceinline__ void add_key(const u32 *keys) {
 #pragma unroll
-    for (int b = 0; b < 8; b++) {
-        p[b] = shift_rows(p[b]);
-        u32 next = rotate_right(p[b], 8);
-        sum[b] = p[b] ^ next;
-        p[b] = next ^ rotate_right(sum[b], 16);
+        for (int r = 0; r < 4; r++)
+#pragma unroll
+            for (int b = 0; b < 8; b++) at[r][b] ^= keys[8 * r + b];
     }
-#pragma unroll
-    for (int b = 0; b < 8; b++) p[b] ^= b == 0 ? sum[7] : b == 1 || b == 3 || b == 4 ? sum[b - 1] ^ sum[7] : sum[b - 1];
-}
 
-struct Pair {
-    Block at[2];
+    // SubBytes, then ShiftRows: row r turns by r columns.
+    __device__ __forceinline__ void sub_and_shift() {
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            sub_bytes(at[r]);
+#pragma unroll
+            for (int b = 0; b < 8 && r > 0; b++) at[r][b] = rotate_right(at[r][b], 8 * r);
+        }
+    }
+
+    // The sum with the next row times x, plus all rows but its own.
+    __device__ __forceinline__ void mix_columns() {
+        u32 sum[4][8];
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+#pragma unroll
+            for (int b = 0; b < 8; b++) sum[r][b] = at[r][b] ^ at[(r + 1) & 3][b];
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+#pragma unroll
+            for (int b = 0; b < 8; b++) {
+                u32 times = b == 0 ? sum[r][7] : b == 1 || b == 3 || b == 4 ? sum[r][b - 1] ^ sum[r][7] : sum[r][b - 1];
+                at[r][b] ^= sum[0][b] ^ sum[2][b] ^ times;
+            }
+    }
 };
 
-// The encryptions of prefix || counter and prefix || counter + 1.
-static __device__ __noinline__ Pair encrypt_pair(const u32 *keys, u64 prefix, u64 counter) {
-    u64 next = counter + 1;
-    u32 p[8] = {(u32)counter, (u32)(counter >> 32), (u32)prefix, (u32)(prefix >> 32),
-                (u32)next,    (u32)(next >> 32),    (u32)prefix, (u32)(prefix >> 32)};
-    transpose(p);
+struct Eight {
+    Block at[8];
+};
+
+// The encryptions of prefix || counter + j step, j = 0 .. 7.
+static __device__ __forceinline__ Eight encrypt_eight(const u32 *keys, u64 prefix, u64 counter, u64 step) {
+    u32 w[4][8];
 #pragma unroll
-    for (int b = 0; b < 8; b++) p[b] ^= keys[b];
+    for (int j = 0; j < 8; j++) {
+        u64 at = counter + j * step;
+        w[0][j] = (u32)at;
+        w[1][j] = (u32)(at >> 32);
+        w[2][j] = (u32)prefix;
+        w[3][j] = (u32)(prefix >> 32);
+    }
+    Planes p;
+#pragma unroll
+    for (int c = 0; c < 4; c++) transpose(w[c]);
+#pragma unroll
+    for (int b = 0; b < 8; b++) {
+        transpose_bytes(w[0][b], w[1][b], w[2][b], w[3][b]);
+#pragma unroll
+        for (int r = 0; r < 4; r++) p.at[r][b] = w[r][b];
+    }
+    p.add_key(keys);
 #pragma unroll 1
     for (int round = 1; round < 10; round++) {
-        sub_bytes(p);
-        shift_and_mix(p);
-#pragma unroll
-        for (int b = 0; b < 8; b++) p[b] ^= keys[8 * round + b];
+        p.sub_and_shift();
+        p.mix_columns();
+        p.add_key(keys + 32 * round);
     }
-    sub_bytes(p);
+    p.sub_and_shift();
+    p.add_key(keys + 320);
 #pragma unroll
-    for (int b = 0; b < 8; b++) p[b] = shift_rows(p[b]) ^ keys[80 + b];
-    transpose(p);
-    Pair out;
+    for (int b = 0; b < 8; b++) transpose_bytes(p.at[0][b], p.at[1][b], p.at[2][b], p.at[3][b]);
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
-        out.at[e].lo = (u64)p[4 * e + 1] << 32 | p[4 * e];
-        out.at[e].hi = (u64)p[4 * e + 3] << 32 | p[4 * e + 2];
+    for (int c = 0; c < 4; c++) transpose(p.at[c]);
+    Eight out;
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        out.at[j].lo = (u64)p.at[1][j] << 32 | p.at[0][j];
+        out.at[j].hi = (u64)p.at[3][j] << 32 | p.at[2][j];
     }
     return out;
 }
@@ -170,7 +211,7 @@ static __device__ u32 sub_word(u32 word) {
     return p[0];
 }
 
-// Round keys as planes, the same for both blocks (FIPS 197, section 5.2).
+// Round keys as planes, the same for all blocks (FIPS 197, section 5.2).
 static __device__ void expand_key(Block key, u32 *out) {
     u32 w[4] = {(u32)key.lo, (u32)(key.lo >> 32), (u32)key.hi, (u32)(key.hi >> 32)};
     u32 constant = 1;
@@ -180,9 +221,12 @@ static __device__ void expand_key(Block key, u32 *out) {
             for (int i = 1; i < 4; i++) w[i] ^= w[i - 1];
             constant = constant << 1 ^ (constant >> 7) * 0x11bu;
         }
-        u32 p[8] = {w[0], w[1], w[2], w[3], w[0], w[1], w[2], w[3]};
-        transpose(p);
-        for (int b = 0; b < 8; b++) out[8 * round + b] = p[b];
+        for (int r = 0; r < 4; r++)
+            for (int b = 0; b < 8; b++) {
+                u32 plane = 0;
+                for (int c = 0; c < 4; c++) plane |= (w[c] >> (8 * r + b) & 1) * 0xffu << 8 * c;
+                out[32 * round + 8 * r + b] = plane;
+            }
     }
 }
 
@@ -265,30 +309,45 @@ extern "C" __global__ void linear(Linear job) {
     else linear_in<Z2>(job);
 }
 
-// The local products A, B (A of the seat before) and C, summed over the terms of a slice: a thread per block and slice.
-// `factors`: parts 0 to 2 of x, then of y, each of `terms` runs of `blocks`. `sums`: A, B, C, each of `slices` runs.
-struct Cross {
-    u64 ring, blocks, terms, slices, goes_on;
-    const Block *factors;
-    Block *sums;
-};
-template <u64 RING> static __device__ __forceinline__ void cross_in(const Cross &job) {
-    u64 t = thread_index(), all = job.blocks * job.slices;
-    if (t >= all) return;
-    u64 slice = t / job.blocks, i = t - slice * job.blocks, part = job.terms * job.blocks;
-    Block zero = {0, 0}, a = zero, b = zero, c = zero;
-    if (job.goes_on) a = job.sums[t], b = job.sums[all + t], c = job.sums[2 * all + t];
-    for (u64 term = slice; term < job.terms; term += job.slices) {
-        const Block *at = job.factors + term * job.blocks + i;
-        Block x0 = at[0], x1 = at[part], x2 = at[2 * part];
-        Block y0 = at[3 * part], y1 = at[4 * part], y2 = at[5 * part];
+// The local products of one block: A, B (A of the seat before) and C.
+template <u64 RING> struct Products {
+    Block a, b, c;
+
+    __device__ __forceinline__ void add_term(Block x0, Block x1, Block x2, Block y0, Block y1, Block y2) {
         a = add<RING>(a, add<RING>(mul<RING>(x1, add<RING>(y1, y2)), mul<RING>(x2, y1)));
         b = add<RING>(b, add<RING>(mul<RING>(x0, add<RING>(y0, y1)), mul<RING>(x1, y0)));
         c = add<RING>(c, add<RING>(mul<RING>(x0, y2), mul<RING>(x2, y0)));
     }
-    job.sums[t] = a;
-    job.sums[all + t] = b;
-    job.sums[2 * all + t] = c;
+};
+
+// Parts 0 to 2 of two factors; term t of block i lies at t * stride + i.
+struct Factors {
+    const Block *x[3], *y[3];
+    u64 stride;
+};
+template <u64 RING>
+static __device__ __forceinline__ void add_term(Products<RING> &sums, const Factors &f, u64 term, u64 i) {
+    u64 at = term * f.stride + i;
+    sums.add_term(f.x[0][at], f.x[1][at], f.x[2][at], f.y[0][at], f.y[1][at], f.y[2][at]);
+}
+
+// Local products A, B and C, summed over the terms of a slice: a thread per block and slice; of each `slices` runs.
+struct Cross {
+    u64 ring, blocks, terms, slices, goes_on;
+    Factors factors;
+    Block *a, *b, *c;
+};
+template <u64 RING> static __device__ __forceinline__ void cross_in(const Cross &job) {
+    u64 t = thread_index(), all = job.blocks * job.slices;
+    if (t >= all) return;
+    u64 slice = t / job.blocks, i = t - slice * job.blocks;
+    Block zero = {0, 0};
+    Products<RING> sums = {zero, zero, zero};
+    if (job.goes_on) sums = {job.a[t], job.b[t], job.c[t]};
+    for (u64 term = slice; term < job.terms; term += job.slices) add_term<RING>(sums, job.factors, term, i);
+    job.a[t] = sums.a;
+    job.b[t] = sums.b;
+    job.c[t] = sums.c;
 }
 extern "C" __global__ void cross(Cross job) {
     if (job.ring == Z128) cross_in<Z128>(job);
@@ -301,93 +360,85 @@ struct Stream {
     u64 prefix, part;
 };
 
-// Two blocks of a vector, as one thread has them, and how they take from streams.
-template <u64 RING> struct Two {
-    Block at[2];
+// Eight blocks of a vector that a thread works on: those of a warp lie side by side for every j.
+struct Places {
+    u64 first, blocks;
 
-    __device__ __forceinline__ void operator+=(const Two &x) {
-        at[0] = add<RING>(at[0], x.at[0]);
-        at[1] = add<RING>(at[1], x.at[1]);
+    static __device__ __forceinline__ Places of(u64 blocks) {
+        u64 t = thread_index();
+        return Places{t / 32 * 256 + t % 32, blocks};
     }
-    __device__ __forceinline__ void operator-=(const Two &x) {
-        at[0] = sub<RING>(at[0], x.at[0]);
-        at[1] = sub<RING>(at[1], x.at[1]);
-    }
-    static __device__ __forceinline__ Two of(const Keys *keys, const Stream &stream, u64 counter) {
-        Pair pair = encrypt_pair(keys->round_keys[stream.part], stream.prefix, counter);
-        return Two{{pair.at[0], pair.at[1]}};
-    }
-    static __device__ __forceinline__ Two load(const Block *from, bool both) {
-        Two two = {{from[0], from[0]}};
-        if (both) two.at[1] = from[1];
-        return two;
-    }
-    __device__ __forceinline__ void store(Block *to, bool both) const {
-        to[0] = at[0];
-        if (both) to[1] = at[1];
+    __device__ __forceinline__ bool none() const { return first >= blocks; }
+    __device__ __forceinline__ u64 at(int j) const { return first + 32 * j; }
+    __device__ __forceinline__ bool there(int j) const { return at(j) < blocks; }
+    __device__ __forceinline__ Eight stream(const Keys *keys, const Stream &stream, u64 counter) const {
+        return encrypt_eight(keys->round_keys[stream.part], stream.prefix, counter + first, 32);
     }
 };
 
 // Streams of `seal`, in the order of the fields below.
-struct SealStreams {
-    Stream own_a, vouched_a, fourth_a, product_c, fourth_c, wire_a, wire_vouched_a, wire_c;
-};
+enum SealStream { OWN_A, VOUCHED_A, FOURTH_A, PRODUCT_C, FOURTH_C, WIRE_A, WIRE_VOUCHED_A, WIRE_C, SEAL_STREAMS };
 
-// The rest of stage 1: `sums` of `cross` become parts of the result and messages. `out`: z0, z1, z2, A, C and the A
-// that is vouched for, each of `blocks`; C is sent or vouched for. Two blocks per thread.
+// The rest of stage 1. `a`, `b` and `c` are local products, of `slices` runs each; the first run becomes A, the A that is
+// vouched for, and C, which is sent or vouched for; `z` gets parts of the result.
 struct Seal {
     u64 ring, blocks, slices, first, sends, receives, masked, vouches;
-    SealStreams streams;
+    Stream streams[SEAL_STREAMS];
     const Keys *keys;
-    const Block *sums;
-    Block *out;
+    Block *a, *b, *c, *z[3];
 };
+
+// What a stream does to block i.
+template <u64 RING> static __device__ __forceinline__ void seal_one(const Seal &job, int stream, u64 i, Block rho) {
+    Block *a = job.a + i, *b = job.b + i, *c = job.c + i, *z0 = job.z[0] + i, *z1 = job.z[1] + i, *z2 = job.z[2] + i;
+    switch (stream) {
+        case OWN_A:  // The stream goes to part 2 and the message to part 1.
+            *z2 = rho;
+            *z1 = *a = sub<RING>(*a, rho);
+            break;
+        case VOUCHED_A:  // A of the seat before, vouched for.
+            *z1 = add<RING>(*z1, rho);
+            *z0 = *b = sub<RING>(*b, rho);
+            break;
+        case FOURTH_A:  // A of which this seat is the fourth.
+            *z0 = add<RING>(*z0, rho);
+            break;
+        case PRODUCT_C: {
+            Block rest = *c = sub<RING>(*c, rho);
+            *z0 = add<RING>(*z0, job.sends ? rest : rho);
+            *z2 = add<RING>(*z2, job.sends ? rho : rest);
+            break;
+        }
+        case FOURTH_C: *z1 = add<RING>(*z1, rho); break;
+        case WIRE_A: *a = add<RING>(*a, rho); break;
+        case WIRE_VOUCHED_A: *b = add<RING>(*b, rho); break;
+        default: *c = add<RING>(*c, rho);
+    }
+}
+
 template <u64 RING> static __device__ __forceinline__ void seal_in(const Seal &job) {
-    typedef Two<RING> Vector;
-    u64 i = 2 * thread_index(), n = job.blocks;
-    if (i >= n) return;
-    bool both = i + 1 < n;
-    u64 counter = job.first + i;
-    Vector sum[3];
-    for (int s = 0; s < 3; s++) {
-        const Block *from = job.sums + s * job.slices * n + i;
-        sum[s] = Vector::load(from, both);
-        for (u64 slice = 1; slice < job.slices; slice++) sum[s] += Vector::load(from + slice * n, both);
+    Places places = Places::of(job.blocks);
+    if (places.none()) return;
+    for (u64 slice = 1; slice < job.slices; slice++)
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            if (!places.there(j)) continue;
+            u64 i = places.at(j), from = slice * job.blocks + i;
+            job.a[i] = add<RING>(job.a[i], job.a[from]);
+            job.b[i] = add<RING>(job.b[i], job.b[from]);
+            job.c[i] = add<RING>(job.c[i], job.c[from]);
+        }
+#pragma unroll 1
+    for (int stream = 0; stream < SEAL_STREAMS; stream++) {
+        if (stream == FOURTH_C && job.receives) continue;
+        if (stream >= WIRE_A && !job.masked) break;
+        if (stream == WIRE_VOUCHED_A && !job.vouches) continue;
+        if (stream == WIRE_C && !job.sends && !job.vouches) continue;
+        Eight rho = places.stream(job.keys, job.streams[stream], job.first);
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            if (places.there(j)) seal_one<RING>(job, stream, places.at(j), rho.at[j]);
     }
-    Vector a = sum[0], b = sum[1], c = sum[2];
-    // Own A: the stream goes to part 2 and the message to part 1.
-    Vector z2 = Vector::of(job.keys, job.streams.own_a, counter);
-    a -= z2;
-    Vector z1 = a;
-    // A of the seat before, vouched for.
-    Vector rho = Vector::of(job.keys, job.streams.vouched_a, counter);
-    b -= rho;
-    z1 += rho;
-    Vector z0 = b;
-    // A of which this seat is the fourth.
-    z0 += Vector::of(job.keys, job.streams.fourth_a, counter);
-    rho = Vector::of(job.keys, job.streams.product_c, counter);
-    c -= rho;
-    if (job.sends) {
-        z2 += rho;
-        z0 += c;
-    } else {
-        z0 += rho;
-        z2 += c;
-    }
-    if (!job.receives) z1 += Vector::of(job.keys, job.streams.fourth_c, counter);
-    if (job.masked) {
-        a += Vector::of(job.keys, job.streams.wire_a, counter);
-        if (job.vouches) b += Vector::of(job.keys, job.streams.wire_vouched_a, counter);
-        if (job.sends || job.vouches) c += Vector::of(job.keys, job.streams.wire_c, counter);
-    }
-    Block *out = job.out + i;
-    z0.store(out, both);
-    z1.store(out + n, both);
-    z2.store(out + 2 * n, both);
-    a.store(out + 3 * n, both);
-    if (job.sends || job.vouches) c.store(out + 4 * n, both);
-    if (job.vouches) b.store(out + 5 * n, both);
 }
 extern "C" __global__ void seal(Seal job) {
     if (job.ring == Z128) seal_in<Z128>(job);
@@ -395,28 +446,31 @@ extern "C" __global__ void seal(Seal job) {
     else seal_in<Z2>(job);
 }
 
-// Stage 2: `z` (part 1, then part 2) gets what arrived, C to part 1 and A to part 2. Two blocks per thread.
+// Stage 2: parts 1 and 2 get what arrived, C to part 1 and A to part 2.
 struct Fold {
     u64 ring, blocks, first, receives, masked;
     Stream wire_a, wire_c;
     const Keys *keys;
     const Block *a, *c;
-    Block *z;
+    Block *z1, *z2;
 };
 template <u64 RING> static __device__ __forceinline__ void fold_in(const Fold &job) {
-    typedef Two<RING> Vector;
-    u64 i = 2 * thread_index(), n = job.blocks;
-    if (i >= n) return;
-    bool both = i + 1 < n;
-    Vector z1 = Vector::load(job.z + i, both), z2 = Vector::load(job.z + n + i, both);
-    z2 += Vector::load(job.a + i, both);
-    if (job.masked) z2 -= Vector::of(job.keys, job.wire_a, job.first + i);
-    if (job.receives) {
-        z1 += Vector::load(job.c + i, both);
-        if (job.masked) z1 -= Vector::of(job.keys, job.wire_c, job.first + i);
+    Places places = Places::of(job.blocks);
+    if (places.none()) return;
+#pragma unroll 1
+    for (int part = 1; part <= 2; part++) {
+        const Block *from = part == 1 ? job.c : job.a;
+        Block *z = part == 1 ? job.z1 : job.z2;
+        if (part == 1 && !job.receives) continue;
+        Eight wire = {};
+        if (job.masked) wire = places.stream(job.keys, part == 1 ? job.wire_c : job.wire_a, job.first);
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            if (!places.there(j)) continue;
+            u64 i = places.at(j);
+            z[i] = add<RING>(z[i], sub<RING>(from[i], wire.at[j]));
+        }
     }
-    z1.store(job.z + i, both);
-    z2.store(job.z + n + i, both);
 }
 extern "C" __global__ void fold(Fold job) {
     if (job.ring == Z128) fold_in<Z128>(job);
@@ -425,8 +479,8 @@ extern "C" __global__ void fold(Fold job) {
 }
 
 // A level of the tree of digests: x of `blocks` becomes 2^log blocks y such that sum x_i h^(blocks - i) is
-// sum y_t h^(2^log - t). Thread t takes every 2^log-th block by Horner's rule; blocks that are missing in front count as
-// zero. At the top (log = 0) the result is the digest itself.
+// sum y_t h^(2^log - t): the digest of y is that of x. Thread t takes every 2^log-th block by Horner's rule; blocks that
+// are missing in front count as zero.
 struct Digest {
     u64 blocks, log, part;
     const Keys *keys;
@@ -441,5 +495,5 @@ extern "C" __global__ void digest(Digest job) {
     Block zero = {0, 0}, sum = zero, step = powers[job.log];
     if (t >= missing && rounds > 0) sum = job.x[t - missing];
     for (u64 r = 1; r < rounds; r++) sum = field_product(sum, step) ^ job.x[(r << job.log) + t - missing];
-    job.y[t] = job.log == 0 ? field_product(sum, step) : sum;
+    job.y[t] = sum;
 }

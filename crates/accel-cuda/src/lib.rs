@@ -24,6 +24,7 @@ mod driver;
 mod jobs;
 mod resident;
 mod staging;
+mod vectors;
 
 pub use device::Cuda;
 pub use resident::Resident;

@@ -1,8 +1,8 @@
 //! Vectors that stay on the GPU: what its kernels do when PCIe is not in the way.
 
 use crate::Cuda;
-use crate::device::{ChunkLayout, Stage1, Stage2, launch_fold};
-use accel::{BlockHalf, FoldStage, MultiplyStage, VectorRing, Vouch};
+use crate::device::{ChunkLayout, Stage1, Stage2, StageRound, launch_fold};
+use accel::{BlockHalf, VectorRing, VouchBy};
 use base::Error;
 use kernels::Block;
 
@@ -54,25 +54,9 @@ impl Cuda {
         masked: bool,
         digests: bool,
     ) -> Result<(Stage1, Stage2), Error> {
-        let (mut sent, mut received) = ([Block::ZERO; 2], [Block::ZERO; 2]);
-        let multiply = MultiplyStage {
-            ring,
-            round: 0,
-            first: 0,
-            half,
-            terms: 1,
-            x: [&[]; 3],
-            y: [&[]; 3],
-            z: [&mut [], &mut [], &mut []],
-            a: &mut [],
-            c: &mut [],
-            masked,
-            vouch: if digests { Vouch::Digest(&mut sent) } else { Vouch::Nothing },
-        };
-        let z: [&mut [Block]; 2] = [&mut [], &mut []];
-        let digests = digests.then_some(&mut received);
-        let fold = FoldStage { ring, round: 0, first: 0, half, z, a: &[], c: &[], masked, digests };
-        Ok((self.stage1(&multiply)?, self.stage2(&fold)?))
+        let round = StageRound { ring, round: 0, half, masked };
+        let vouch = if digests { VouchBy::Digest } else { VouchBy::Nothing };
+        Ok((self.stage1(round, vouch)?, self.stage2(round, digests)?))
     }
 }
 
@@ -89,8 +73,10 @@ impl Resident<'_> {
             for (lane, (stage1, stage2)) in cuda.lanes.iter_mut().zip(&*stages) {
                 layout.cross(lane, stage1.ring, 1, false)?;
                 layout.seal(lane, stage1, first)?;
-                // Parts 1 and 2, A and C follow one another in what stage 1 gives.
-                launch_fold(lane, stage2, first, blocks, [layout.out + blocks, layout.scratch])?;
+                // Parts 0 to 2, A and C follow one another in what stage 1 gives.
+                let z = [1, 2].map(|k| lane.address(layout.out + k * blocks, blocks));
+                let places = [layout.out + 3 * blocks, layout.scratch];
+                launch_fold(lane, stage2, first, blocks, z, places)?;
             }
             *round += 1;
         }

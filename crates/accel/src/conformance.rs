@@ -1,5 +1,7 @@
 //! What every device, and every queue of devices, must give: products that add up, and the bits of the CPU.
 
+mod vectors;
+
 use crate::{
     BlockHalf, Cpu, Device, DeviceCommand, DeviceQueue, FoldStage, LinearStage, MultiplyStage, Seat,
     SeatKeys, VectorRing, Vouch,
@@ -186,14 +188,6 @@ pub fn check(make: &DeviceMaker<'_>) -> Result<(), String> {
 /// # Errors
 /// The first case that differs.
 pub fn check_queue(make: &MakeQueue<'_>) -> Result<(), String> {
-    let configured = |make: &MakeQueue<'_>| -> Result<Vec<DeviceQueue>, String> {
-        let one = |keys: &Arc<SeatKeys>| {
-            let mut queue = make()?;
-            queue.configure(keys)?;
-            Ok(queue)
-        };
-        keys().iter().map(one).collect::<Result<_, base::Error>>().map_err(|e| e.to_string())
-    };
     let mut queues = configured(make)?;
     let mut reference = configured(&|| Ok(DeviceQueue::new(vec![Box::new(Cpu::default())])))?;
     for (i, shape) in shapes().into_iter().enumerate() {
@@ -207,7 +201,18 @@ pub fn check_queue(make: &MakeQueue<'_>) -> Result<(), String> {
             return Err(format!("{shape:?}: not the bits of the CPU"));
         }
     }
-    linear(&mut queues)
+    linear(&mut queues)?;
+    vectors::check(&mut queues)
+}
+
+/// A queue per seat, with its keys.
+fn configured(make: &MakeQueue<'_>) -> Result<Vec<DeviceQueue>, String> {
+    let one = |keys: &Arc<SeatKeys>| {
+        let mut queue = make()?;
+        queue.configure(keys)?;
+        Ok(queue)
+    };
+    keys().iter().map(one).collect::<Result<_, base::Error>>().map_err(|e| e.to_string())
 }
 
 fn linear(queues: &mut [DeviceQueue]) -> Result<(), String> {

@@ -25,12 +25,14 @@
 mod command;
 pub mod conformance;
 mod cpu;
+mod host_vectors;
 mod queue;
 mod seat;
 mod split;
 mod streams;
 #[cfg(test)]
 mod timing_tests;
+mod vectors;
 
 pub use command::{DeviceCommand, FoldStage, LinearStage, MultiplyStage, Vouch, check};
 pub use cpu::Cpu;
@@ -38,6 +40,7 @@ pub use kernels::VectorRing;
 pub use queue::DeviceQueue;
 pub use seat::{BlockHalf, Seat};
 pub use streams::{SeatKeys, StreamName, Use};
+pub use vectors::{DeviceVector, StageMessages, VectorMemory, VectorProduct, VectorTable, VouchBy};
 
 use base::Error;
 use std::sync::Arc;
@@ -58,6 +61,11 @@ pub trait Device: Send {
     /// # Errors
     /// A misuse, or the device failed: nothing of its output may be used.
     fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error>;
+
+    /// Its own memory, if vectors can stay in it.
+    fn memory(&mut self) -> Option<&mut dyn VectorMemory> {
+        None
+    }
 }
 
 // Fails to compile if a device could no longer be chosen at run time.

@@ -1,7 +1,11 @@
 //! Several devices behind one in-order queue.
 
+use crate::host_vectors::{HOST_CHUNK_BLOCKS, HOST_SLOTS, HostVectors, RunCommand};
 use crate::split::{blocks, cut, put_together, terms};
-use crate::{Cpu, Device, DeviceCommand, SeatKeys, check};
+use crate::{
+    Cpu, Device, DeviceCommand, DeviceVector, SeatKeys, StageMessages, VectorMemory, VectorProduct,
+    VectorRing, check,
+};
 use base::Error;
 use kernels::Block;
 use std::sync::Arc;
@@ -15,6 +19,8 @@ pub struct DeviceQueue {
     devices: Vec<Box<dyn Device>>,
     worth: usize,
     keys: Option<Arc<SeatKeys>>,
+    /// Vectors, where the device has no memory of its own or is one of several.
+    vectors: HostVectors,
 }
 
 impl Default for DeviceQueue {
@@ -28,7 +34,7 @@ impl DeviceQueue {
     #[must_use]
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
         assert!(!devices.is_empty(), "a queue has a device");
-        Self { devices, worth: WORTH, keys: None }
+        Self { devices, worth: WORTH, keys: None, vectors: HostVectors::default() }
     }
 
     /// The same queue, which gives no device less than `blocks` times terms of a command; at least 1.
@@ -95,6 +101,99 @@ impl DeviceQueue {
             std::iter::once(first).chain(others).collect()
         });
         done.into_iter().collect()
+    }
+}
+
+impl DeviceQueue {
+    /// Whether vectors stay in the memory of a device, not of the host.
+    pub fn keeps_vectors(&mut self) -> bool {
+        self.memory().is_some()
+    }
+
+    /// The memory of the only device, if it has one.
+    fn memory(&mut self) -> Option<&mut dyn VectorMemory> {
+        if let [device] = &mut self.devices[..] { device.memory() } else { None }
+    }
+
+    /// Does something with the host's vectors that takes commands.
+    fn on_host<T>(&mut self, work: impl FnOnce(&mut HostVectors, &mut RunCommand<'_>) -> T) -> T {
+        let mut vectors = std::mem::take(&mut self.vectors);
+        let done = work(&mut vectors, &mut |command| self.run(command));
+        self.vectors = vectors;
+        done
+    }
+}
+
+impl VectorMemory for DeviceQueue {
+    fn chunk_blocks(&mut self) -> usize {
+        self.memory().map_or(HOST_CHUNK_BLOCKS, VectorMemory::chunk_blocks)
+    }
+
+    fn slots(&mut self) -> usize {
+        self.memory().map_or(HOST_SLOTS, VectorMemory::slots)
+    }
+
+    fn make(&mut self, ring: VectorRing, blocks: usize) -> Result<DeviceVector, Error> {
+        match self.memory() {
+            Some(memory) => memory.make(ring, blocks),
+            None => Ok(self.vectors.make(ring, blocks)),
+        }
+    }
+
+    fn write(&mut self, to: &DeviceVector, parts: [&[Block]; 3]) -> Result<(), Error> {
+        match self.memory() {
+            Some(memory) => memory.write(to, parts),
+            None => self.vectors.write(to, parts),
+        }
+    }
+
+    fn read(&mut self, from: &DeviceVector, at: usize, parts: [&mut [Block]; 3]) -> Result<(), Error> {
+        match self.memory() {
+            Some(memory) => memory.read(from, at, parts),
+            None => self.vectors.read(from, at, parts),
+        }
+    }
+
+    fn linear(
+        &mut self,
+        negative: bool,
+        x: &DeviceVector,
+        y: &DeviceVector,
+        z: &DeviceVector,
+    ) -> Result<(), Error> {
+        match self.memory() {
+            Some(memory) => memory.linear(negative, x, y, z),
+            None => self.on_host(|vectors, run| vectors.linear(negative, [x, y, z], run)),
+        }
+    }
+
+    fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
+        let keys = self.keys.clone().ok_or_else(|| Error::misuse("the queue has no keys yet"))?;
+        match self.memory() {
+            Some(memory) => memory.start(slot, product),
+            None => self.on_host(|vectors, run| vectors.start(keys.seat(), slot, product, run)),
+        }
+    }
+
+    fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error> {
+        if self.keeps_vectors() {
+            return self.memory().expect("it was there").messages(slot);
+        }
+        self.vectors.messages(slot)
+    }
+
+    fn fold(&mut self, slot: usize) -> Result<(), Error> {
+        match self.memory() {
+            Some(memory) => memory.fold(slot),
+            None => self.on_host(|vectors, run| vectors.fold(slot, run)),
+        }
+    }
+
+    fn settle(&mut self, slot: usize) -> Result<Option<[Block; 2]>, Error> {
+        match self.memory() {
+            Some(memory) => memory.settle(slot),
+            None => self.vectors.settle(slot),
+        }
     }
 }
 

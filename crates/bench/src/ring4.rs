@@ -115,7 +115,7 @@ impl Ring4Args {
 /// Refuses a device or a transport that this machine has not, before four processes do.
 fn there(setting: &SeatSetting) -> Result<(), Error> {
     if setting.device != DeviceName::Cpu {
-        devices::open(setting.device, 1)?;
+        devices::open(setting.device, 1, 0)?;
     }
     setting.plain().map_or(Ok(()), |kind| fabric::available(&kind).map_err(Error::input))
 }

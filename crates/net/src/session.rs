@@ -181,6 +181,51 @@ impl Session {
         StepLink { session: self, peer }
     }
 
+    /// Sends pieces to one peer while pieces arrive from another one: on two threads, unless all that is sent
+    /// fits half a window, so neither waits for the other. Booked as piece by piece.
+    ///
+    /// # Errors
+    /// As [`StepLink::send`] and [`StepLink::recv`].
+    ///
+    /// # Panics
+    /// When both are the same peer, or there is no channel to one: a bug of the caller.
+    pub fn stream(
+        &mut self,
+        (to, out): (PartyId, &[&[u8]]),
+        (from, into): (PartyId, &mut [&mut [u8]]),
+    ) -> Result<(), Error> {
+        out.iter().for_each(|piece| self.link(to).book_sent(piece));
+        into.iter().for_each(|piece| self.link(from).book_received(piece.len()));
+        let bytes: usize = out.iter().map(|piece| piece.len()).sum();
+        let open = self.open;
+        let both = self.peers.get_disjoint_mut([to.index(), from.index()]);
+        let [sender, receiver] = both.expect("two peers").map(|peer| {
+            let peer = peer.as_mut().expect("checked by Session::link");
+            let channel = &mut *peer.channel;
+            if !open && channel.under().is_some() { channel.under().expect("it was there") } else { channel }
+        });
+        let short = bytes <= sender.window() / 2;
+        let mut send = || {
+            out.iter().try_for_each(|piece| sender.send(piece))?;
+            // A receive of nothing hands over what is queued.
+            sender.recv(&mut [])
+        };
+        let mut receive = || into.iter_mut().try_for_each(|piece| receiver.recv(piece));
+        let (sent, received) = if short {
+            let sent = send();
+            let received = if sent.is_ok() { receive() } else { Ok(()) };
+            (sent, received)
+        } else {
+            std::thread::scope(|scope| {
+                let sent = scope.spawn(send);
+                let received = receive();
+                (sent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), received)
+            })
+        };
+        sent.map_err(|e| Error::new(self.at(Some(to)), Fault::Channel(e)))?;
+        received.map_err(|e| Error::new(self.at(Some(from)), Fault::Channel(e)))
+    }
+
     /// From now on the conversation with `peer` goes over what `new` makes of its channel. Ledger, steps and
     /// limits go on. Both ends exchange theirs at the same place of the protocol, with nothing under way.
     ///

@@ -34,6 +34,7 @@ mod shares;
 mod vectors;
 
 pub use crate::engine::{Ring4, RingRows};
+pub use crate::seats::device_product::DeviceShares;
 pub use crate::seats::joint::Joint;
 pub use crate::seats::member::Member;
 pub use crate::seats::open::{elements, pack};

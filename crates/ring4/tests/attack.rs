@@ -62,6 +62,9 @@ fn work(p: &mut SeatParty, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u1
     bend(bent, p, 3, &mut x);
     let mut z = s.step("mul", |s| p.multiply(s, &x, &y))?;
     bend(bent, p, 4, &mut z);
+    let [on_device, factor] = [p.keep(&z)?, p.keep(&y)?];
+    let on_device = s.step("device", |s| p.multiply_on_device(s, &on_device, &factor))?;
+    z.add(&p.fetch(&on_device)?)?;
     let mut d = s.step("dot", |s| p.dot(s, &[&x, &z], &[&y, &y]))?;
     bend(bent, p, 5, &mut d);
     let bits = s.step("bits", |s| p.bits(s, &d, 40))?;

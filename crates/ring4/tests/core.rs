@@ -96,6 +96,59 @@ fn long_products_pass_through_their_windows() {
     }
 }
 
+/// Seats with vectors on their devices and seats without send each other the same messages, in chunks of any
+/// size, and the results are the same; the price is that of a product.
+#[test]
+fn vectors_on_devices_meet_vectors_of_hosts() {
+    for settings in settings() {
+        for ring in VectorRing::ALL {
+            for len in [1, 129, 40_000 * ring.lanes()] {
+                let n = ring.blocks(len);
+                let (x, y) = (random(6, n), random(7, n));
+                let done = run(settings, |p, s| {
+                    let mut quote = RoundQuote::new(settings, SEATS, 4);
+                    let a = enter(p, s, 1, (ring, len), &x)?;
+                    let b = enter(p, s, 2, (ring, len), &y)?;
+                    let before = s.traffic().sent("");
+                    let host = p.multiply(s, &a, &b)?;
+                    let host = p.multiply(s, &host, &b)?;
+                    quote.multiply(ring, len);
+                    quote.multiply(ring, len);
+                    let mut device = if p.seat().index() % 2 == 0 {
+                        p.multiply(s, &a, &b)?
+                    } else {
+                        let [a, b] = [p.keep(&a)?, p.keep(&b)?];
+                        let c = p.multiply_on_device(s, &a, &b)?;
+                        p.fetch(&c)?
+                    };
+                    let [c, b] = [p.keep(&device)?, p.keep(&b)?];
+                    device = if p.seat().index() < 2 {
+                        let d = p.multiply_on_device(s, &c, &b)?;
+                        let twice = p.add_on_device(false, &d, &d)?;
+                        let once = p.add_on_device(true, &twice, &d)?;
+                        p.fetch(&once)?
+                    } else {
+                        {
+                            let b = p.fetch(&b)?;
+                            p.multiply(s, &device, &b)?
+                        }
+                    };
+                    quote.multiply(ring, len);
+                    quote.multiply(ring, len);
+                    let sent = s.traffic().sent("") - before;
+                    assert_eq!(sent, quote.total().sent[p.seat().index()], "{settings:?} {ring:?} {len}");
+                    Ok([p.open(s, &host)?, p.open(s, &device)?])
+                });
+                for opened in done {
+                    let [host, device] = opened.unwrap();
+                    let same = elements(ring, len, &host) == elements(ring, len, &device);
+                    assert!(same, "{settings:?} {ring:?} {len}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn joint_inputs_are_shared_between_all() {
     for settings in settings() {

@@ -25,15 +25,15 @@ impl Cycles {
     }
 }
 
-/// A queue in front of so many devices, and their cycles.
-pub fn open(name: DeviceName, n: usize) -> Result<(DeviceQueue, Cycles), Error> {
+/// A queue in front of so many devices of a seat, and their cycles.
+pub fn open(name: DeviceName, n: usize, seat: usize) -> Result<(DeviceQueue, Cycles), Error> {
     let mut cycles = Cycles::default();
     let mut devices: Vec<Box<dyn Device>> = Vec::new();
     for index in 0..n {
         devices.push(match name {
             DeviceName::Cpu => Box::new(Cpu::default()),
-            // Where there are fewer GPUs than devices, they share.
-            DeviceName::Cuda => Box::new(Cuda::new(index % accel_cuda::devices()?.len())?),
+            // Each seat has GPUs of its own; where there are too few, they share.
+            DeviceName::Cuda => Box::new(Cuda::new((seat * n + index) % accel_cuda::devices()?.len())?),
             DeviceName::Rtl => {
                 let counted = Arc::new([const { AtomicU64::new(0) }; 2]);
                 cycles.0.push(counted.clone());

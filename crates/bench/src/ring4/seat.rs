@@ -4,7 +4,9 @@ use super::args::{DeviceName, ElementBits, HashName};
 use super::devices::{self, Cycles};
 use crate::four::{SEATS, ServerPlace};
 use crate::names::{SecurityName, TransportName};
-use ::ring4::{CHUNK_BLOCKS, RoundQuote, SeatParty, Security, Settings, SharedVector, TagHash, VectorRing};
+use ::ring4::{
+    CHUNK_BLOCKS, DeviceShares, RoundQuote, SeatParty, Security, Settings, SharedVector, TagHash, VectorRing,
+};
 use base::Error;
 use fabric::{PlainTransport, UpgradeOutcome};
 use job::usage;
@@ -12,6 +14,7 @@ use kernels::Block;
 use net::Session;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Names, in order of the seats.
@@ -151,15 +154,16 @@ impl SeatSetting {
     fn measure(&self, session: &mut Session) -> Result<SeatMeasurement, Error> {
         // Made-up data: over plain TCP the keys may be read.
         let new = if self.transport.meets_by_tls() { SeatParty::new } else { SeatParty::in_the_open };
-        let (queue, cycles) = devices::open(self.device, self.devices)?;
+        let (queue, cycles) = devices::open(self.device, self.devices, session.me().0.into())?;
         // Each of several devices takes its share of every chunk.
         let queue = queue.with_least(CHUNK_BLOCKS / self.devices);
         let mut party = new(session, SEATS, self.settings(), queue)?;
         self.upgrade(session)?;
         let (ring, len) = (self.ring(), self.vector as usize);
-        let [x, y] = [(); 2].map(|()| party.random(ring, len));
+        let [x, y] = [(); 2].map(|()| BenchVector::random(&mut party, ring, len));
+        let (x, y) = (x?, y?);
         let multiply = |party: &mut SeatParty, session: &mut Session| {
-            session.step("products", |session| party.multiply(session, &x, &y))
+            session.step("products", |session| x.multiply(party, session, &y))
         };
         // Connections and allocators are warm when the clock starts.
         let mut z = multiply(&mut party, session)?;
@@ -191,8 +195,10 @@ impl SeatSetting {
         &self,
         party: &mut SeatParty,
         session: &mut Session,
-        [x, y, z]: [&SharedVector; 3],
+        vectors: [&BenchVector; 3],
     ) -> Result<bool, Error> {
+        let [x, y, z] = vectors.map(|vector| vector.fetch(party));
+        let [x, y, z] = [&*x?, &*y?, &*z?];
         let blocks = x.blocks() as u64;
         let places: Vec<usize> =
             (0..SAMPLE).map(|i| (crate::mix(self.sample ^ i) % blocks) as usize).collect();
@@ -210,20 +216,61 @@ impl SeatSetting {
     fn chain(&self, party: &mut SeatParty, session: &mut Session) -> Result<(Vec<SeatRun>, bool), Error> {
         let (ring, mut runs, mut correct) = (self.ring(), Vec::new(), true);
         for _ in 0..self.repeat {
-            let [v, w, x] = [(); 3].map(|()| party.random(ring, ring.lanes()));
+            let [v, w, x] = [(); 3].map(|()| BenchVector::random(party, ring, ring.lanes()));
+            let (v, w, x) = (v?, w?, x?);
             let clock = Clock::start(session)?;
-            let mut last = v.clone();
+            let mut last: Option<BenchVector> = None;
             for _ in 0..self.chain {
-                last = session.step("chain", |session| party.multiply(session, &last, &w))?;
-                last.add(&x)?;
+                let before = last.as_ref().unwrap_or(&v);
+                let product = session.step("chain", |session| before.multiply(party, session, &w))?;
+                last = Some(product.add(party, &x)?);
             }
             runs.push(clock.stop(session)?);
-            let mut open = |shares| session.step("sample", |session| party.open(session, shares));
-            let [v, w, x, last] = [open(&v)?[0], open(&w)?[0], open(&x)?[0], open(&last)?[0]];
+            let mut open = |vector: &BenchVector| -> Result<Block, Error> {
+                let shares = vector.fetch(party)?;
+                Ok(session.step("sample", |session| party.open(session, &shares))?[0])
+            };
+            let [v, w, x, last] = [open(&v)?, open(&w)?, open(&x)?, open(last.as_ref().unwrap_or(&v))?];
             let clear = (0..self.chain).fold(v, |v: Block, _| ring.add(ring.mul(v, w), x));
             correct &= clear == last;
         }
         Ok((runs, correct))
+    }
+}
+
+/// A vector where the device of the party has it: in its own memory, or in the host's.
+enum BenchVector {
+    Host(SharedVector),
+    Device(DeviceShares),
+}
+
+impl BenchVector {
+    fn random(party: &mut SeatParty, ring: VectorRing, len: usize) -> Result<Self, Error> {
+        let shares = party.random(ring, len);
+        Ok(if party.keeps_vectors() { Self::Device(party.keep(&shares)?) } else { Self::Host(shares) })
+    }
+
+    fn multiply(&self, party: &mut SeatParty, session: &mut Session, other: &Self) -> Result<Self, Error> {
+        match (self, other) {
+            (Self::Host(x), Self::Host(y)) => Ok(Self::Host(party.multiply(session, x, y)?)),
+            (Self::Device(x), Self::Device(y)) => Ok(Self::Device(party.multiply_on_device(session, x, y)?)),
+            _ => Err(Error::misuse("vectors of one party lie in one place")),
+        }
+    }
+
+    fn add(self, party: &mut SeatParty, other: &Self) -> Result<Self, Error> {
+        match (self, other) {
+            (Self::Host(mut x), Self::Host(y)) => x.add(y).map(|()| Self::Host(x)),
+            (Self::Device(x), Self::Device(y)) => Ok(Self::Device(party.add_on_device(false, &x, y)?)),
+            _ => Err(Error::misuse("vectors of one party lie in one place")),
+        }
+    }
+
+    fn fetch(&self, party: &mut SeatParty) -> Result<Cow<'_, SharedVector>, Error> {
+        Ok(match self {
+            Self::Host(x) => Cow::Borrowed(x),
+            Self::Device(x) => Cow::Owned(party.fetch(x)?),
+        })
     }
 }
 

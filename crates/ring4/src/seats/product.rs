@@ -12,11 +12,16 @@ use zeroize::Zeroizing;
 
 /// The chunks of a vector, in the order in which they are computed and sent: none lies in both halves.
 pub(crate) fn chunks(blocks: usize) -> Vec<(BlockHalf, Range<usize>)> {
+    chunks_of(blocks, CHUNK_BLOCKS)
+}
+
+/// As [`chunks`], of so many blocks each.
+pub(crate) fn chunks_of(blocks: usize, most: usize) -> Vec<(BlockHalf, Range<usize>)> {
     let mut chunks = Vec::new();
     for half in BlockHalf::BOTH {
         let range = half.range(blocks);
-        for from in range.clone().step_by(CHUNK_BLOCKS) {
-            chunks.push((half, from..range.end.min(from + CHUNK_BLOCKS)));
+        for from in range.clone().step_by(most) {
+            chunks.push((half, from..range.end.min(from + most)));
         }
     }
     chunks
@@ -28,16 +33,17 @@ pub(crate) fn blocks_of_c(seat: Seat, blocks: usize) -> usize {
 }
 
 /// What is known of the channels of one round of products at one seat.
-struct Checks {
+pub(crate) struct Checks {
     /// What this seat vouches for: A of the seat before it, C of the one two further on.
-    vouched: [VouchedChannel; 2],
+    pub vouched: [VouchedChannel; 2],
     /// What it receives: A and C of the seat after it.
-    received: [VouchedChannel; 2],
-    hashes: [[Running; 2]; 2],
+    pub received: [VouchedChannel; 2],
+    /// Of both.
+    pub hashes: [[Running; 2]; 2],
 }
 
 impl Checks {
-    fn new(party: &SeatParty, round: u64, blocks: usize) -> Self {
+    pub fn new(party: &SeatParty, round: u64, blocks: usize) -> Self {
         let seat = party.seat;
         let [s1, s2, s3] = [1, 2, 3].map(|k| seat.after(k));
         let vouched = [VouchedChannel::new(s3, seat, s2), VouchedChannel::new(s2, seat, s1)];
@@ -49,7 +55,7 @@ impl Checks {
         Self { vouched, received, hashes: [begin(vouched), begin(received)] }
     }
 
-    fn settle(self, party: &SeatParty, round: u64, session: &mut Session) -> Result<(), Error> {
+    pub fn settle(self, party: &SeatParty, round: u64, session: &mut Session) -> Result<(), Error> {
         let [vouched, received] = self.hashes;
         let vouched = self.vouched.into_iter().zip(vouched).collect();
         let received = self.received.into_iter().zip(received).collect();

@@ -1,0 +1,311 @@
+//! Vectors that stay on the GPU, and chunks of products of them under way: every slot is a stream with pinned
+//! memory of its own for messages, so kernels of one chunk, copies of another and the network of a third go on at
+//! once. Only messages and digests cross the bus.
+//!
+//! Buffers of a slot on the GPU, in runs of a chunk: A, C and the A that is vouched for, A and C that arrived,
+//! then scratch of digests of either stage, and sums of dot products of few blocks. On the host: A, C and what is
+//! vouched for, A and C that arrived, and four digests.
+
+use crate::Cuda;
+use crate::device::{
+    FEW_THREADS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests, download_digests, launch_fold,
+    ring_number,
+};
+use crate::digest;
+use crate::driver::{DeviceBuffer, Lane};
+use crate::jobs::{self, Factors};
+use crate::staging::Copies;
+use accel::{DeviceVector, StageMessages, VectorMemory, VectorProduct, VectorRing, VectorTable, VouchBy};
+use base::Error;
+use kernels::{Block, gf_digest};
+use std::ops::Range;
+
+/// Chunks under way: one is computed, one is sent, one arrives, and one is ready.
+const SLOTS: usize = 4;
+/// Buffers of dropped vectors that are kept for the next ones: allocation on a GPU waits for all its work.
+const SPARE: usize = 8;
+
+/// All vectors of a device, and its slots.
+#[derive(Default)]
+pub(crate) struct CudaVectors {
+    table: VectorTable<DeviceBuffer>,
+    spare: Vec<DeviceBuffer>,
+    slots: Vec<VectorSlot>,
+}
+
+/// A stream, and the chunk on it.
+struct VectorSlot {
+    lane: Lane,
+    chunk: Option<VectorChunk>,
+}
+
+/// A chunk under way.
+#[derive(Clone)]
+struct VectorChunk {
+    at: Range<usize>,
+    z: u64,
+    /// Blocks of the result.
+    of: usize,
+    stage1: Stage1,
+    stage2: Stage2,
+    vouch: VouchBy,
+    scratch: usize,
+}
+
+fn idle() -> Error {
+    Error::misuse("no chunk is under way in this slot")
+}
+
+impl VectorSlot {
+    fn chunk(&self) -> Result<VectorChunk, Error> {
+        self.chunk.clone().ok_or_else(idle)
+    }
+}
+
+impl Cuda {
+    /// The buffer of a vector.
+    fn buffer(&mut self, vector: &DeviceVector) -> Result<&mut DeviceBuffer, Error> {
+        let id = self.vectors.table.id(vector)?;
+        self.vectors.table.at(id)
+    }
+
+    fn slot(&mut self, slot: usize) -> Result<&mut VectorSlot, Error> {
+        self.vectors.slots.get_mut(slot).ok_or_else(idle)
+    }
+
+    /// The slots, made when the first vector is.
+    fn open_slots(&mut self) -> Result<(), Error> {
+        let chunk = self.chunk_max;
+        let few = FEW_THREADS.min(chunk);
+        while self.vectors.slots.len() < SLOTS {
+            let device = 5 * chunk + 4 * digest::scratch(chunk, self.host_digest) + 3 * few;
+            let lane = Lane::new(self.session.module(), 5 * chunk + 4 * self.host_digest, device)?;
+            self.vectors.slots.push(VectorSlot { lane, chunk: None });
+        }
+        Ok(())
+    }
+
+    /// Addresses of blocks of the three parts of a vector.
+    fn places(&mut self, vector: &DeviceVector, from: usize, to: usize) -> Result<[u64; 3], Error> {
+        let blocks = vector.blocks();
+        let buffer = self.buffer(vector)?;
+        Ok([0, 1, 2].map(|part| buffer.address(part * blocks + from, to - from)))
+    }
+
+    /// Copies between parts of a vector and the host, from block `at` on, through the pinned memory of a lane.
+    fn copy(
+        &mut self,
+        vector: &DeviceVector,
+        at: usize,
+        blocks: usize,
+        mut work: impl FnMut(&mut Lane, &DeviceBuffer, usize, usize, Range<usize>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (id, of, chunk) = (self.vectors.table.id(vector)?, vector.blocks(), self.chunk_max);
+        if at.checked_add(blocks).is_none_or(|end| end > of) {
+            return Err(Error::misuse("blocks that a vector does not have"));
+        }
+        self.session.enter()?;
+        let Self { vectors, lanes, .. } = self;
+        let buffer = vectors.table.at(id)?;
+        for part in 0..3 {
+            for from in (0..blocks).step_by(chunk) {
+                let some = from..blocks.min(from + chunk);
+                work(&mut lanes[0], buffer, part, part * of + at + from, some)?;
+            }
+        }
+        lanes[0].wait()
+    }
+}
+
+impl VectorMemory for Cuda {
+    fn chunk_blocks(&mut self) -> usize {
+        self.chunk_max
+    }
+
+    fn slots(&mut self) -> usize {
+        SLOTS
+    }
+
+    fn make(&mut self, ring: VectorRing, blocks: usize) -> Result<DeviceVector, Error> {
+        self.session.enter()?;
+        self.open_slots()?;
+        let all = blocks.checked_mul(3).ok_or_else(|| Error::misuse("a vector of that many blocks"))?;
+        let vectors = &mut self.vectors;
+        vectors.spare.extend(vectors.table.dropped());
+        let fits = vectors.spare.iter().position(|buffer| buffer.blocks() == all.max(1));
+        let excess = vectors.spare.len().saturating_sub(SPARE + usize::from(fits.is_some()));
+        let buffer = match fits {
+            Some(found) => vectors.spare.remove(found),
+            None => DeviceBuffer::new(self.session.module(), all)?,
+        };
+        vectors.spare.drain(..excess);
+        Ok(vectors.table.insert(ring, blocks, buffer))
+    }
+
+    fn write(&mut self, to: &DeviceVector, parts: [&[Block]; 3]) -> Result<(), Error> {
+        if parts.iter().any(|part| part.len() != to.blocks()) {
+            return Err(Error::misuse("what is written is not as long as the vector"));
+        }
+        self.copy(to, 0, to.blocks(), |lane, buffer, part, at, some| {
+            let mut copies = Copies::default();
+            let n = some.len();
+            copies.push(&mut lane.host()?[..n], &parts[part][some]);
+            copies.run();
+            lane.upload_to(0, buffer, at, n)
+        })
+    }
+
+    fn read(&mut self, from: &DeviceVector, at: usize, mut parts: [&mut [Block]; 3]) -> Result<(), Error> {
+        let blocks = parts[0].len();
+        if parts.iter().any(|part| part.len() != blocks) {
+            return Err(Error::misuse("parts of different lengths"));
+        }
+        self.copy(from, at, blocks, |lane, buffer, part, at, some| {
+            lane.download_from(buffer, at, 0, some.len())?;
+            let mut copies = Copies::default();
+            let n = some.len();
+            copies.push(&mut parts[part][some], &lane.host()?[..n]);
+            copies.run();
+            Ok(())
+        })
+    }
+
+    fn linear(
+        &mut self,
+        negative: bool,
+        x: &DeviceVector,
+        y: &DeviceVector,
+        z: &DeviceVector,
+    ) -> Result<(), Error> {
+        let (ring, blocks) = (z.ring(), z.blocks());
+        if [x, y].iter().any(|v| v.ring() != ring || v.blocks() != blocks) {
+            return Err(Error::misuse("vectors of different shapes"));
+        }
+        self.session.enter()?;
+        let [x, y, z] = [x, y, z].map(|v| self.places(v, 0, blocks));
+        // The parts of a vector follow one another.
+        let ([x, ..], [y, ..], [z, ..]) = (x?, y?, z?);
+        let all = 3 * blocks as u64;
+        let job = jobs::Linear { ring: ring_number(ring), negative: negative.into(), blocks: all, x, y, z };
+        self.lanes[0].launch(job, all)?;
+        self.lanes[0].wait()
+    }
+
+    fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
+        let (terms, of, at) = (product.terms()?, product.z.blocks(), product.at.clone());
+        let blocks = at.len();
+        if blocks > self.chunk_max || self.slot(slot)?.chunk.is_some() {
+            return Err(Error::misuse("a chunk is too long for its slot, or another one is in it"));
+        }
+        self.session.enter()?;
+        let (ring, half) = (product.z.ring(), product.half);
+        let round = StageRound { ring, round: product.round, half, masked: product.masked };
+        let stage1 = self.stage1(round, product.vouch)?;
+        let stage2 = self.stage2(round, product.vouch == VouchBy::Digest)?;
+        let (from, to) = (at.start, (terms.max(1) - 1) * of + at.end);
+        let factors = Factors {
+            x: self.factor_places(product.x, from, to)?,
+            y: self.factor_places(product.y, from, to)?,
+            stride: of as u64,
+        };
+        let z = self.places(product.z, at.start, at.end)?;
+        let id = self.vectors.table.id(product.z)?;
+        let few = FEW_THREADS.min(self.chunk_max);
+        let slices = (few / blocks.max(1)).clamp(1, terms.clamp(1, SLICES_MAX));
+        let slot = self.slot(slot)?;
+        let lane = &mut slot.lane;
+        let scratch = 5 * blocks;
+        let from = if slices == 1 { 0 } else { scratch + 4 * digest::scratch(blocks, stage1.host) };
+        let runs = slices * blocks;
+        let [a, c, b] = [0, 1, 2].map(|k| from + k * runs);
+        let places = [a, c, b].map(|from| lane.address(from, runs));
+        let cross = jobs::Cross {
+            ring: ring_number(ring),
+            blocks: blocks as u64,
+            terms: terms as u64,
+            slices: slices as u64,
+            goes_on: 0,
+            factors,
+            a: places[0],
+            b: places[2],
+            c: places[1],
+        };
+        lane.launch(cross, runs as u64)?;
+        stage1.seal(lane, at.start as u64, blocks, slices, z, places)?;
+        let digests = stage1.digest(lane, blocks, [b, c], scratch)?;
+        let exposes = product.vouch == VouchBy::Expose;
+        lane.download(a, 0, blocks)?;
+        if stage1.sends || exposes {
+            lane.download(c, blocks, blocks)?;
+        }
+        if exposes {
+            lane.download(b, 2 * blocks, blocks)?;
+        }
+        download_digests(lane, digests, 5 * blocks)?;
+        if slices > 1 {
+            lane.wipe(from, 3 * runs)?;
+        }
+        let vouch = product.vouch;
+        slot.chunk = Some(VectorChunk { at, z: id, of, stage1, stage2, vouch, scratch });
+        Ok(())
+    }
+
+    fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error> {
+        self.session.enter()?;
+        let keys = self.keys()?;
+        let slot = self.slot(slot)?;
+        let chunk = slot.chunk()?;
+        let (n, sends) = (chunk.at.len(), chunk.stage1.sends);
+        let (sent, rest) = slot.lane.host()?.split_at_mut(3 * n);
+        let (inbox, rests) = rest.split_at_mut(2 * n);
+        let [a, c, b] = [0, 1, 2].map(|k| &sent[k * n..(k + 1) * n]);
+        let exposed = (chunk.vouch == VouchBy::Expose).then_some([b, if sends { &[] } else { c }]);
+        let digests = (chunk.vouch == VouchBy::Digest).then(|| {
+            let [of_a, of_c] = digest_rests(rests, 0, n, chunk.stage1.host);
+            let of_c = if sends { &[] } else { of_c };
+            [(2, of_a), (1, of_c)].map(|(part, rest)| gf_digest(keys.tag(part), Block::ZERO, rest))
+        });
+        let (arrived_a, arrived_c) = inbox.split_at_mut(n);
+        let inbox = [arrived_a, &mut arrived_c[..if chunk.stage2.receives { n } else { 0 }]];
+        Ok(StageMessages { a, c: if sends { c } else { &[] }, exposed, digests, inbox })
+    }
+
+    fn fold(&mut self, slot: usize) -> Result<(), Error> {
+        self.session.enter()?;
+        let chunk = self.slot(slot)?.chunk()?;
+        let (n, of) = (chunk.at.len(), chunk.of);
+        let buffer = self.vectors.table.at(chunk.z)?;
+        let z = [1, 2].map(|part| buffer.address(part * of + chunk.at.start, n));
+        let lane = &mut self.slot(slot)?.lane;
+        lane.upload(3 * n, 3 * n, if chunk.stage2.receives { 2 * n } else { n })?;
+        let each = digest::scratch(n, chunk.stage2.host);
+        let scratch = chunk.scratch + 2 * each;
+        let digests = launch_fold(lane, &chunk.stage2, chunk.at.start as u64, n, z, [3 * n, scratch])?;
+        let left = digest::left(n, chunk.stage2.host);
+        download_digests(lane, digests, 5 * n + 2 * left)?;
+        lane.wipe(0, chunk.scratch + 4 * each)
+    }
+
+    fn settle(&mut self, slot: usize) -> Result<Option<[Block; 2]>, Error> {
+        self.session.enter()?;
+        let keys = self.keys()?;
+        let slot = self.slot(slot)?;
+        let chunk = slot.chunk()?;
+        let n = chunk.at.len();
+        let host = slot.lane.host()?;
+        let left = digest::left(n, chunk.stage2.host);
+        let [of_a, of_c] = digest_rests(host, 5 * n + 2 * left, n, chunk.stage2.host);
+        let of_c = if chunk.stage2.receives { of_c } else { &[] };
+        let digest = |rest: &[Block]| gf_digest(keys.tag(0), Block::ZERO, rest);
+        let digests = (chunk.vouch == VouchBy::Digest).then(|| [digest(of_a), digest(of_c)]);
+        slot.chunk = None;
+        Ok(digests)
+    }
+}
+
+impl Cuda {
+    /// Addresses of a factor's three parts, of which the blocks `from` to `to` are read.
+    fn factor_places(&mut self, vector: &DeviceVector, from: usize, to: usize) -> Result<[u64; 3], Error> {
+        self.places(vector, from, to.max(from))
+    }
+}

@@ -1,0 +1,208 @@
+//! Vectors of devices that have no memory of their own: they lie in that of the host, and every stage is a
+//! command.
+
+use crate::vectors::{DeviceVector, StageMessages, VectorProduct, VectorTable, VouchBy};
+use crate::{BlockHalf, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, VectorRing, Vouch};
+use base::Error;
+use kernels::Block;
+use std::ops::Range;
+use zeroize::Zeroize;
+
+/// Blocks of a chunk: it and its factors fit a second-level cache.
+pub const HOST_CHUNK_BLOCKS: usize = 4096;
+/// Chunks under way.
+pub const HOST_SLOTS: usize = 16;
+
+/// Parts of a vector, wiped on drop.
+#[derive(Default)]
+struct HostVector([Vec<Block>; 3]);
+
+impl HostVector {
+    fn zero(blocks: usize) -> Self {
+        Self(std::array::from_fn(|_| vec![Block::ZERO; blocks]))
+    }
+}
+
+impl Drop for HostVector {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(Zeroize::zeroize);
+    }
+}
+
+/// A chunk under way.
+struct HostChunk {
+    ring: VectorRing,
+    round: u64,
+    at: Range<usize>,
+    half: BlockHalf,
+    z: u64,
+    masked: bool,
+    vouch: VouchBy,
+    sent: [Vec<Block>; 2],
+    exposed: [Vec<Block>; 2],
+    vouched: [Block; 2],
+    arrived: [Vec<Block>; 2],
+    received: [Block; 2],
+}
+
+impl Drop for HostChunk {
+    fn drop(&mut self) {
+        let all = self.sent.iter_mut().chain(&mut self.exposed).chain(&mut self.arrived);
+        all.for_each(Zeroize::zeroize);
+    }
+}
+
+/// What runs a command.
+pub type RunCommand<'a> = dyn FnMut(&mut DeviceCommand<'_>) -> Result<(), Error> + 'a;
+
+/// All vectors and chunks.
+#[derive(Default)]
+pub struct HostVectors {
+    table: VectorTable<HostVector>,
+    chunks: [Option<HostChunk>; HOST_SLOTS],
+}
+
+impl HostVectors {
+    pub fn make(&mut self, ring: VectorRing, blocks: usize) -> DeviceVector {
+        drop(self.table.dropped());
+        self.table.insert(ring, blocks, HostVector::zero(blocks))
+    }
+
+    fn parts(&mut self, vector: &DeviceVector) -> Result<&mut [Vec<Block>; 3], Error> {
+        let id = self.table.id(vector)?;
+        Ok(&mut self.table.at(id)?.0)
+    }
+
+    pub fn write(&mut self, to: &DeviceVector, parts: [&[Block]; 3]) -> Result<(), Error> {
+        let own = self.parts(to)?;
+        if own.iter().zip(parts).any(|(own, part)| own.len() != part.len()) {
+            return Err(Error::misuse("what is written is not as long as the vector"));
+        }
+        own.iter_mut().zip(parts).for_each(|(own, part)| own.copy_from_slice(part));
+        Ok(())
+    }
+
+    pub fn read(&mut self, from: &DeviceVector, at: usize, parts: [&mut [Block]; 3]) -> Result<(), Error> {
+        for (own, part) in self.parts(from)?.iter().zip(parts) {
+            let end = at.checked_add(part.len());
+            let some = end.and_then(|end| own.get(at..end));
+            part.copy_from_slice(some.ok_or_else(|| Error::misuse("what is read is not in the vector"))?);
+        }
+        Ok(())
+    }
+
+    pub fn linear(
+        &mut self,
+        negative: bool,
+        [x, y, z]: [&DeviceVector; 3],
+        run: &mut RunCommand<'_>,
+    ) -> Result<(), Error> {
+        let [x, y] = [self.parts(x)?.clone(), self.parts(y)?.clone()].map(HostVector);
+        let ring = z.ring();
+        let z = self.parts(z)?.each_mut().map(Vec::as_mut_slice);
+        let [x, y] = [&x, &y].map(|v| v.0.each_ref().map(Vec::as_slice));
+        let stage = LinearStage { ring, x, y, z };
+        run(&mut if negative { DeviceCommand::Sub(stage) } else { DeviceCommand::Add(stage) })
+    }
+
+    pub fn start(
+        &mut self,
+        seat: Seat,
+        slot: usize,
+        product: &VectorProduct<'_>,
+        run: &mut RunCommand<'_>,
+    ) -> Result<(), Error> {
+        let terms = product.terms()?;
+        let (at, n, of) = (product.at.clone(), product.at.len(), product.z.blocks());
+        if self.chunk(slot).is_ok() {
+            return Err(Error::misuse("a chunk is under way in this slot"));
+        }
+        let runs = |parts: &[Vec<Block>; 3]| {
+            let some = |part: &Vec<Block>| {
+                (0..terms).flat_map(|term| &part[term * of..][at.clone()]).copied().collect()
+            };
+            HostVector(parts.each_ref().map(some))
+        };
+        let [x, y] = [runs(self.parts(product.x)?), runs(self.parts(product.y)?)];
+        let (sends, receives) = (product.half.sends(seat), product.half.receives(seat));
+        let some = |there: bool| vec![Block::ZERO; if there { n } else { 0 }];
+        let exposes = product.vouch == VouchBy::Expose;
+        let mut chunk = HostChunk {
+            ring: product.z.ring(),
+            round: product.round,
+            at: at.clone(),
+            half: product.half,
+            z: self.table.id(product.z)?,
+            masked: product.masked,
+            vouch: product.vouch,
+            sent: [some(true), some(sends)],
+            exposed: [some(exposes), some(exposes && !sends)],
+            vouched: [Block::ZERO; 2],
+            arrived: [some(true), some(receives)],
+            received: [Block::ZERO; 2],
+        };
+        let z = self.parts(product.z)?.each_mut().map(|part| &mut part[at.clone()]);
+        let [a, c] = &mut chunk.sent;
+        let [of_a, of_c] = &mut chunk.exposed;
+        let vouch = match product.vouch {
+            VouchBy::Nothing => Vouch::Nothing,
+            VouchBy::Digest => Vouch::Digest(&mut chunk.vouched),
+            VouchBy::Expose => Vouch::Expose { a: of_a, c: of_c },
+        };
+        run(&mut DeviceCommand::Multiply(MultiplyStage {
+            ring: chunk.ring,
+            round: chunk.round,
+            first: at.start as u64,
+            half: chunk.half,
+            terms,
+            x: x.0.each_ref().map(Vec::as_slice),
+            y: y.0.each_ref().map(Vec::as_slice),
+            z,
+            a,
+            c,
+            masked: chunk.masked,
+            vouch,
+        }))?;
+        self.chunks[slot] = Some(chunk);
+        Ok(())
+    }
+
+    fn chunk(&mut self, slot: usize) -> Result<&mut HostChunk, Error> {
+        let none = || Error::misuse("no chunk is under way in this slot");
+        self.chunks.get_mut(slot).and_then(Option::as_mut).ok_or_else(none)
+    }
+
+    pub fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error> {
+        let chunk = self.chunk(slot)?;
+        let ([a, c], [of_a, of_c]) = (&chunk.sent, &chunk.exposed);
+        let exposed = (chunk.vouch == VouchBy::Expose).then_some([&of_a[..], of_c]);
+        let digests = (chunk.vouch == VouchBy::Digest).then_some(chunk.vouched);
+        let inbox = chunk.arrived.each_mut().map(Vec::as_mut_slice);
+        Ok(StageMessages { a, c, exposed, digests, inbox })
+    }
+
+    pub fn fold(&mut self, slot: usize, run: &mut RunCommand<'_>) -> Result<(), Error> {
+        let none = || Error::misuse("no chunk is under way in this slot");
+        let chunk = self.chunks.get_mut(slot).and_then(Option::as_mut).ok_or_else(none)?;
+        let [_, z1, z2] = self.table.at(chunk.z)?.0.each_mut().map(|part| &mut part[chunk.at.clone()]);
+        let [a, c] = &chunk.arrived;
+        run(&mut DeviceCommand::Fold(FoldStage {
+            ring: chunk.ring,
+            round: chunk.round,
+            first: chunk.at.start as u64,
+            half: chunk.half,
+            z: [z1, z2],
+            a,
+            c,
+            masked: chunk.masked,
+            digests: (chunk.vouch == VouchBy::Digest).then_some(&mut chunk.received),
+        }))
+    }
+
+    pub fn settle(&mut self, slot: usize) -> Result<Option<[Block; 2]>, Error> {
+        let chunk = self.chunk(slot)?;
+        let digests = (chunk.vouch == VouchBy::Digest).then_some(chunk.received);
+        self.chunks[slot] = None;
+        Ok(digests)
+    }
+}
