@@ -106,7 +106,8 @@ impl Cuda {
         Self::on(Runtime::system()?, index, [CHUNK_MIN, CHUNK_MAX], digest::HOST_BLOCKS)
     }
 
-    /// A device with these libraries, chunks between these sizes, and so many blocks of a digest left to the host.
+    /// A device with these libraries, chunks between these sizes, and so many blocks of a digest left to the
+    /// host.
     pub(crate) fn on(
         runtime: Arc<Runtime>,
         index: usize,
@@ -477,8 +478,8 @@ impl ChunkLayout {
 }
 
 impl Stage1 {
-    /// Queues the rest of stage 1 of a chunk that begins at block `first` of the round, whose local products lie
-    /// at these addresses: those of A, of C, and of the A that is vouched for.
+    /// Queues the rest of stage 1 of a chunk that begins at block `first` of the round, whose local products
+    /// lie at these addresses: those of A, of C, and of the A that is vouched for.
     pub(crate) fn seal(
         &self,
         lane: &mut Lane,
@@ -507,8 +508,8 @@ impl Stage1 {
         lane.launch(job, eights(blocks))
     }
 
-    /// Queues the digests of what is vouched for, A and C, which lie at these places of the lane's buffer; says
-    /// where they will lie.
+    /// Queues the digests of what is vouched for, A and C, which lie at these places of the lane's buffer;
+    /// says where they will lie.
     pub(crate) fn digest(
         &self,
         lane: &mut Lane,

@@ -10,8 +10,8 @@ const TAKE_LOG: u32 = 3;
 /// Logarithm of the most threads of a level: the highest power of the key that the GPU has, and enough to
 /// fill one.
 const LEVEL_LOG_MAX: u32 = 16;
-/// Blocks that are left to the host, at most: another level would take the GPU longer than the copy of them and
-/// the host's part together.
+/// Blocks that are left to the host, at most: another level would take the GPU longer than the copy of them
+/// and the host's part together.
 pub(crate) const HOST_BLOCKS: usize = 1 << 13;
 
 /// What is left of a digest for the host: so many blocks at a place of the lane's buffer.
@@ -38,9 +38,9 @@ fn levels(blocks: usize, host: usize) -> impl Iterator<Item = u32> {
     std::iter::successors(first, move |&log| (1 << log > host).then(|| log.saturating_sub(TAKE_LOG)))
 }
 
-/// Queues the levels of the digest, under the tag of a part, of `blocks` blocks that lie at `from` in the lane's
-/// buffer, after nothing. What is left for the host comes to lie at the place in the buffer that is returned;
-/// `at` is where its scratch begins.
+/// Queues the levels of the digest, under the tag of a part, of `blocks` blocks that lie at `from` in the
+/// lane's buffer, after nothing. What is left for the host comes to lie at the place in the buffer that is
+/// returned; `at` is where its scratch begins.
 pub(crate) fn launch(
     lane: &mut Lane,
     (keys, part, host): (u64, u64, usize),

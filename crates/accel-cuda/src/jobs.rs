@@ -62,7 +62,8 @@ jobs! {
     Linear { ring: u64, negative: u64, blocks: u64, x: u64, y: u64, z: u64 }
     /// Local products, summed over the terms of a slice.
     Cross {
-        ring: u64, blocks: u64, terms: u64, slices: u64, goes_on: u64, factors: Factors, a: u64, b: u64, c: u64,
+        ring: u64, blocks: u64, terms: u64, slices: u64, goes_on: u64, factors: Factors,
+        a: u64, b: u64, c: u64,
     }
     /// The rest of stage 1. The streams: own A, A vouched for, A as the fourth, C, C as the fourth, and those
     /// that hide own A, the A vouched for, and C.

@@ -1,10 +1,10 @@
-//! Vectors that stay on the GPU, and chunks of products of them under way: every slot is a stream with pinned
-//! memory of its own for messages, so kernels of one chunk, copies of another and the network of a third go on at
-//! once. Only messages and digests cross the bus.
+//! Vectors that stay on the GPU, and chunks of products of them under way: every slot is a stream with
+//! pinned memory of its own for messages, so kernels of one chunk, copies of another and the network of a
+//! third go on at once. Only messages and digests cross the bus.
 //!
-//! Buffers of a slot on the GPU, in runs of a chunk: A, C and the A that is vouched for, A and C that arrived,
-//! then scratch of digests of either stage, and sums of dot products of few blocks. On the host: A, C and what is
-//! vouched for, A and C that arrived, and four digests.
+//! Buffers of a slot on the GPU, in runs of a chunk: A, C and the A that is vouched for, A and C that
+//! arrived, then scratch of digests of either stage, and sums of dot products of few blocks. On the host: A,
+//! C and what is vouched for, A and C that arrived, and what is left of four digests.
 
 use crate::Cuda;
 use crate::device::{
@@ -92,7 +92,7 @@ impl Cuda {
         Ok([0, 1, 2].map(|part| buffer.address(part * blocks + from, to - from)))
     }
 
-    /// Copies between parts of a vector and the host, from block `at` on, through the pinned memory of a lane.
+    /// Copies between parts of a vector and the host, from block `at` on, through pinned memory of a lane.
     fn copy(
         &mut self,
         vector: &DeviceVector,

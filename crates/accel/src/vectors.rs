@@ -1,7 +1,7 @@
 //! Vectors that stay with a device between commands, and products of them in two stages.
 //!
-//! A product is cut into chunks, each under way in a *slot* of the device: [`VectorMemory::start`] begins stage
-//! 1 and does not wait, [`VectorMemory::messages`] waits for what must be sent and says where what
+//! A product is cut into chunks, each under way in a *slot* of the device: [`VectorMemory::start`] begins
+//! stage 1 and does not wait, [`VectorMemory::messages`] waits for what must be sent and says where what
 //! arrives is written to, [`VectorMemory::fold`] begins stage 2 and does not wait either, and
 //! [`VectorMemory::settle`] waits for the end. Only messages leave the device and come to it.
 

@@ -5,7 +5,7 @@ mod account;
 use base::Error;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use service::{COMMAND_LINE, DataFindings, House, Listening, RulesFile, Standing, Store};
+use service::{COMMAND_LINE, DataFindings, House, Listening, RulesFile, RulesStanding, Store};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use terminal::output;
@@ -102,7 +102,8 @@ fn check(path: &Path, as_json: bool) -> Result<(), Error> {
 fn accept(path: &Path, as_json: bool) -> Result<(), Error> {
     let file = RulesFile::read(path)?;
     let (store, hash) = (Store::open(&file.settings.store)?, file.hash());
-    let act = service::Act { by: COMMAND_LINE, what: "service.toml accepted", to: "", at: service::now() };
+    let act =
+        service::RecordedAct { by: COMMAND_LINE, what: "service.toml accepted", to: "", at: service::now() };
     store.accept(&act, &file.text, &hash)?;
     let hash = base::hex(&hash);
     match as_json {
@@ -127,10 +128,10 @@ fn serve(path: &Path, as_json: bool) -> Result<(), Error> {
     service::listen(house, |listening| tell(listening, &standing, as_json))
 }
 
-fn tell(listening: &Listening, standing: &Standing, as_json: bool) -> Result<(), Error> {
+fn tell(listening: &Listening, standing: &RulesStanding, as_json: bool) -> Result<(), Error> {
     let Listening { url, address, certificate } = listening;
     if as_json {
-        let accepted = *standing == Standing::Accepted;
+        let accepted = *standing == RulesStanding::Accepted;
         let address = address.to_string();
         return output::print_json_line(
             &json!({ "page": url, "address": address, "certificate": certificate, "accepted": accepted }),

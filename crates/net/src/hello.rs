@@ -215,7 +215,7 @@ mod tests {
             ("wire, hello", digest(Topic::Control { nonce, agreement }), "bed421431aabb58a"),
             ("wire, hello of a worker", digest(worker), "17b895365f7eae4a"),
             ("wire, hello of a lane", digest(lane), "a83f8c1284acb64a"),
-            ("wire, hello at a gate", digest(Topic::Routes), "17dd97d8b25800a5"),
+            ("wire, hello at a gate", digest(Topic::Routes), "abf71b191d30f5a1"),
             ("wire, word to begin", digest(Topic::Begin { agreement }), "fd35814cfdbfc49e"),
             ("wire, session id", blake3::hash(&id).to_hex()[..16].to_owned(), "9f39eb59d1298738"),
         ]);

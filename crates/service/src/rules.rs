@@ -12,7 +12,7 @@ const LOOK_SECONDS: u64 = 30;
 
 /// What stands between the file and what holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RulesStanding {
     /// The file was accepted.
     Accepted,
     /// Nothing was ever accepted: the pages follow the file, and no study could begin.
@@ -23,7 +23,7 @@ pub enum Standing {
     Broken(String),
 }
 
-impl Standing {
+impl RulesStanding {
     /// What every page says about it.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
@@ -52,7 +52,7 @@ pub struct RulesNow {
     /// What was accepted; where nothing ever was, what the file said when the service began.
     pub settings: Arc<HouseSettings>,
     /// How the file stands to that.
-    pub standing: Standing,
+    pub standing: RulesStanding,
     looked: u64,
 }
 
@@ -82,7 +82,7 @@ impl Rules {
         }
         let (settings, standing) = match look(&self.path, RulesFile::read(&self.path), store) {
             Ok(found) => found,
-            Err(error) => (held.settings, Standing::Broken(error.to_string())),
+            Err(error) => (held.settings, RulesStanding::Broken(error.to_string())),
         };
         let found = RulesNow { settings, standing, looked: now };
         *self.now.write().unwrap_or_else(std::sync::PoisonError::into_inner) = found.clone();
@@ -94,18 +94,18 @@ fn look(
     path: &Path,
     file: Result<RulesFile, Error>,
     store: &Store,
-) -> Result<(Arc<HouseSettings>, Standing), Error> {
+) -> Result<(Arc<HouseSettings>, RulesStanding), Error> {
     let Some(accepted) = store.accepted()? else {
-        return file.map(|file| (Arc::new(file.settings), Standing::Never));
+        return file.map(|file| (Arc::new(file.settings), RulesStanding::Never));
     };
     let settings = match &file {
         Ok(file) if file.hash() == accepted.hash => file.settings.clone(),
         _ => RulesFile::parse(path, &accepted.text)?,
     };
     let standing = match file {
-        Ok(file) if file.hash() == accepted.hash => Standing::Accepted,
-        Ok(_) => Standing::Changed,
-        Err(error) => Standing::Broken(error.to_string()),
+        Ok(file) if file.hash() == accepted.hash => RulesStanding::Accepted,
+        Ok(_) => RulesStanding::Changed,
+        Err(error) => RulesStanding::Broken(error.to_string()),
     };
     Ok((Arc::new(settings), standing))
 }

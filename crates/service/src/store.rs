@@ -35,7 +35,7 @@ pub struct Store {
 
 /// Who does something, to what.
 #[derive(Clone, Copy, Debug)]
-pub struct Act<'a> {
+pub struct RecordedAct<'a> {
     /// Who: the name of an account, or [`COMMAND_LINE`].
     pub by: &'a str,
     /// What, as a verb and its object: `account added`.
@@ -97,12 +97,12 @@ impl Store {
     /// When `change` refuses, or the store cannot be written; nothing has changed then.
     fn act<T>(
         &self,
-        act: &Act<'_>,
+        act: &RecordedAct<'_>,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
     ) -> Result<T, Error> {
         self.change(|transaction| {
             let done = change(transaction)?;
-            let Act { by, what, to, at } = act;
+            let RecordedAct { by, what, to, at } = act;
             let sql = "INSERT INTO acts (at, by, what, subject) VALUES (?1, ?2, ?3, ?4)";
             transaction.execute(sql, params![at.cast_signed(), by, what, to])?;
             Ok(done)

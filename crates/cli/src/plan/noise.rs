@@ -52,8 +52,8 @@ fn table(plan: &Plan, columns: usize) -> Vec<String> {
     for row in &rows {
         let mut names = wrapped(&row[0], name, "", "  ").into_iter();
         let mut line = format!("  {:name$}", names.next().unwrap_or_default());
-        for at in 1..5 {
-            line += &format!("{:GAP$}{:>2$}", "", row[at], wide(at));
+        for (at, cell) in row.iter().enumerate().skip(1) {
+            line += &format!("{:GAP$}{cell:>1$}", "", wide(at));
         }
         lines.push(line);
         lines.extend(names.map(|name| format!("  {name}")));

@@ -3,7 +3,7 @@
 use base::Error;
 use clap::Subcommand;
 use serde_json::json;
-use service::{ACCOUNT_RULE, Act, COMMAND_LINE, Grant, HouseSettings, RulesFile, SecretToken, Store};
+use service::{ACCOUNT_RULE, COMMAND_LINE, Grant, HouseSettings, RecordedAct, RulesFile, SecretToken, Store};
 use std::path::{Path, PathBuf};
 use terminal::output;
 
@@ -76,7 +76,7 @@ fn role(text: &str) -> Result<Grant, &'static str> {
 /// When there is no such account, its name was taken, or the store cannot be written.
 pub fn run(action: &AccountAction, as_json: bool) -> Result<(), Error> {
     let now = service::now();
-    let act = |what, to| Act { by: COMMAND_LINE, what, to, at: now };
+    let act = |what, to| RecordedAct { by: COMMAND_LINE, what, to, at: now };
     match action {
         AccountAction::Add { file, name, roles } => {
             let (settings, store) = open(file)?;

@@ -5,7 +5,7 @@ use super::launch::{Crew, CrewEvent};
 use super::match_units::PinAsker;
 use super::order::{FinishedWork, LaneWay, UnitAttempt, WorkerBeat, WorkerEvent, WorkerOrder};
 use super::words::{WordLink, WordReader, word_link};
-use super::{UnitsDone, UnitsJob, UnitsStage};
+use super::{UnitsDone, UnitsJob, UnitsStage, failed_unit};
 use crate::kept::{RunLog, UnitPin};
 use crate::run::Event;
 use base::{At, ChannelError, Error, Fault};
@@ -90,12 +90,6 @@ impl LaneHere {
     fn ends(&mut self, unit: u32, attempt: u32) {
         self.running.take_if(|running| (running.unit, running.attempt) == (unit, attempt));
     }
-}
-
-/// What a record says of an attempt that failed, at a unit of a stage.
-fn failed_unit(stage: &str, record: &UnitRecord) -> Option<FailedUnit> {
-    let UnitRecord::Failed { unit, attempt, cause, peer } = *record else { return None };
-    Some(FailedUnit { stage: stage.to_owned(), unit, attempt, cause: cause.words().to_owned(), peer })
 }
 
 /// A crew of workers, and the stage under way.

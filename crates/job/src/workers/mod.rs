@@ -45,7 +45,7 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
-use units::UnitsSetting;
+use units::{UnitRecord, UnitsSetting};
 use zeroize::Zeroizing;
 
 pub use called::{CallAnswer, CalledWorker, WorkerCall, WorkerLauncher};
@@ -202,6 +202,12 @@ impl UnitsJob<'_> {
         let program = self.engine.map(|(_, built)| Arc::new(built.program.clone()));
         Crew::new(self.place.clone(), program, self.lanes, job, tell)
     }
+}
+
+/// What a record says of an attempt that failed, at a unit of a stage.
+fn failed_unit(stage: &str, record: &UnitRecord) -> Option<FailedUnit> {
+    let UnitRecord::Failed { unit, attempt, cause, peer } = *record else { return None };
+    Some(FailedUnit { stage: stage.to_owned(), unit, attempt, cause: cause.words().to_owned(), peer })
 }
 
 /// Adds attempts that failed in a later stage: those of earlier meetings come first.

@@ -1,6 +1,6 @@
 //! Accounts, their roles, and links to set a password with.
 
-use super::{Act, Store};
+use super::{RecordedAct, Store};
 use crate::roles::{Grant, HouseRole};
 use crate::secrets::{SecretToken, TokenUse};
 use base::Error;
@@ -56,7 +56,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn add_account(&self, act: &Act<'_>, grants: &[Grant]) -> Result<Option<SecretToken>, Error> {
+    pub fn add_account(&self, act: &RecordedAct<'_>, grants: &[Grant]) -> Result<Option<SecretToken>, Error> {
         let token = SecretToken::generate()?;
         if self.account(act.to, act.at)?.is_some() {
             return Ok(None);
@@ -75,7 +75,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such account that is not ended, or the store cannot be written.
-    pub fn new_link(&self, act: &Act<'_>) -> Result<SecretToken, Error> {
+    pub fn new_link(&self, act: &RecordedAct<'_>) -> Result<SecretToken, Error> {
         let (token, id) = (SecretToken::generate()?, self.living(act.to)?);
         self.act(act, |transaction| {
             end_sessions(transaction, id)?;
@@ -103,7 +103,12 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such account that is not ended, or the store cannot be written.
-    pub fn set_password(&self, act: &Act<'_>, hash: &str, link: Option<&SecretToken>) -> Result<bool, Error> {
+    pub fn set_password(
+        &self,
+        act: &RecordedAct<'_>,
+        hash: &str,
+        link: Option<&SecretToken>,
+    ) -> Result<bool, Error> {
         let id = self.living(act.to)?;
         let held = self.act(act, |transaction| {
             if let Some(link) = link {
@@ -150,7 +155,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such account that is not ended, or the store cannot be written.
-    pub fn give_role(&self, act: &Act<'_>, grant: &Grant) -> Result<(), Error> {
+    pub fn give_role(&self, act: &RecordedAct<'_>, grant: &Grant) -> Result<(), Error> {
         let id = self.living(act.to)?;
         self.act(act, |transaction| {
             end_sessions(transaction, id)?;
@@ -162,7 +167,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::give_role`].
-    pub fn take_role(&self, act: &Act<'_>, grant: &Grant) -> Result<(), Error> {
+    pub fn take_role(&self, act: &RecordedAct<'_>, grant: &Grant) -> Result<(), Error> {
         let id = self.living(act.to)?;
         self.act(act, |transaction| {
             end_sessions(transaction, id)?;
@@ -176,7 +181,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::give_role`].
-    pub fn end_account(&self, act: &Act<'_>) -> Result<(), Error> {
+    pub fn end_account(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
         let id = self.living(act.to)?;
         self.act(act, |transaction| {
             end_sessions(transaction, id)?;

@@ -1,6 +1,6 @@
 //! Texts of `service.toml` that somebody accepted, and what checks of data found.
 
-use super::{Act, Store};
+use super::{RecordedAct, Store};
 use base::Error;
 use rusqlite::{OptionalExtension, params};
 
@@ -48,7 +48,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn accept(&self, act: &Act<'_>, text: &str, hash: &[u8; 32]) -> Result<(), Error> {
+    pub fn accept(&self, act: &RecordedAct<'_>, text: &str, hash: &[u8; 32]) -> Result<(), Error> {
         let sql = "INSERT INTO accepted (at, by, hash, text) VALUES (?1, ?2, ?3, ?4)";
         self.act(act, |transaction| {
             transaction.execute(sql, params![act.at.cast_signed(), act.by, hash, text]).map(drop)
@@ -59,7 +59,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn keep_check(&self, act: &Act<'_>, found: &str) -> Result<(), Error> {
+    pub fn keep_check(&self, act: &RecordedAct<'_>, found: &str) -> Result<(), Error> {
         let sql = "INSERT INTO checks (data, at, by, found) VALUES (?1, ?2, ?3, ?4)";
         self.act(act, |transaction| {
             transaction.execute(sql, params![act.to, act.at.cast_signed(), act.by, found]).map(drop)

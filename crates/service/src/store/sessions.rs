@@ -1,7 +1,7 @@
 //! Sessions: who is signed in. The store has a hash of each cookie.
 
 use super::accounts::grants_of;
-use super::{Act, Store};
+use super::{RecordedAct, Store};
 use crate::roles::Grant;
 use crate::secrets::{SecretToken, TokenUse};
 use base::Error;
@@ -45,7 +45,7 @@ impl Store {
     /// When there is no such account with a password, or the store cannot be written.
     pub fn begin_session(
         &self,
-        act: &Act<'_>,
+        act: &RecordedAct<'_>,
         before: Option<&SecretToken>,
         goes_on: bool,
     ) -> Result<SecretToken, Error> {
@@ -128,7 +128,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn end_session(&self, act: &Act<'_>, id: i64) -> Result<(), Error> {
+    pub fn end_session(&self, act: &RecordedAct<'_>, id: i64) -> Result<(), Error> {
         let sql =
             "DELETE FROM sessions WHERE id = ?1 AND account = (SELECT id FROM accounts WHERE name = ?2)";
         self.act(act, |transaction| transaction.execute(sql, params![id, act.to]).map(drop))

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 
 const NOW: u64 = 1_800_000_000;
 
-fn act<'a>(what: &'a str, to: &'a str, at: u64) -> Act<'a> {
-    Act { by: "olga", what, to, at }
+fn act<'a>(what: &'a str, to: &'a str, at: u64) -> RecordedAct<'a> {
+    RecordedAct { by: "olga", what, to, at }
 }
 
 /// A store with an account that has a password.

@@ -1,7 +1,7 @@
 //! Sign-ins that failed: counted by name and by address, in the store, so that a restart forgives nothing.
 //! Names that nobody has are counted alike, so that waits do not tell which accounts exist.
 
-use super::{Act, Store};
+use super::{RecordedAct, Store};
 use base::Error;
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -72,7 +72,7 @@ impl Store {
         let wrong = self.change(count)?;
         if wrong >= IN_A_ROW && self.account(name, now)?.is_some() {
             let what = "wrong password, the fifth in a row or a later one";
-            self.act(&Act { by: address, what, to: name, at: now }, |_| Ok(()))?;
+            self.act(&RecordedAct { by: address, what, to: name, at: now }, |_| Ok(()))?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::House;
 use crate::findings::DataFindings;
-use crate::store::Act;
+use crate::store::RecordedAct;
 use base::Error;
 use serde_json::json;
 use std::collections::HashSet;
@@ -63,7 +63,7 @@ pub fn start(house: &House, by: &str, data: &str) -> Result<bool, Error> {
     let store = house.store.clone();
     std::thread::spawn(move || {
         let found = wait(child);
-        let act = Act { by: &by, what: "data checked", to: &data, at: super::now() };
+        let act = RecordedAct { by: &by, what: "data checked", to: &data, at: super::now() };
         // Where it cannot be kept, the page goes on showing the check before.
         let _ = store.keep_check(&act, &found);
         checking.end(&data);

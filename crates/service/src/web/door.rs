@@ -7,7 +7,7 @@ use super::{House, now, shell};
 use crate::passwords::{DeskBusy, PasswordVerdict};
 use crate::roles::Asker;
 use crate::secrets::SecretToken;
-use crate::store::Act;
+use crate::store::RecordedAct;
 use axum::Form;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
@@ -185,7 +185,8 @@ pub fn prove(visit: &Visit<'_>) -> Result<SecretToken, Stop> {
         }
         Ok(PasswordVerdict::Right(anew)) => {
             anew.map_or(Ok(()), |hash| store.rehash(account, &hash))?;
-            let act = Act { by: account, what: "gave the password again", to: account, at: visit.now };
+            let act =
+                RecordedAct { by: account, what: "gave the password again", to: account, at: visit.now };
             Ok(store.begin_session(&act, Some(token), true)?)
         }
     }

@@ -5,7 +5,7 @@ use crate::roles::{Action, Asker, Subject, may};
 use crate::rules::RulesNow;
 use crate::secrets::SecretToken;
 use crate::settings::HouseSettings;
-use crate::store::{Act, OpenSession};
+use crate::store::{OpenSession, RecordedAct};
 use base::Error;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -107,7 +107,7 @@ impl Visit<'_> {
     }
 
     /// An act of the person who is signed in.
-    pub fn act<'b>(&'b self, what: &'b str, to: &'b str) -> Result<Act<'b>, Stop> {
-        Ok(Act { by: &self.signed()?.session.account, what, to, at: self.now })
+    pub fn act<'b>(&'b self, what: &'b str, to: &'b str) -> Result<RecordedAct<'b>, Stop> {
+        Ok(RecordedAct { by: &self.signed()?.session.account, what, to, at: self.now })
     }
 }

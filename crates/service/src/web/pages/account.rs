@@ -3,7 +3,7 @@
 use super::sign_in::{new_password, refused_here};
 use crate::passwords::{DeskBusy, PasswordVerdict};
 use crate::roles::{Action, Subject};
-use crate::store::Act;
+use crate::store::RecordedAct;
 use crate::web::answer::Answer;
 use crate::web::shell::{is_ours, page, section, table, time, with_status};
 use crate::web::visit::{Stop, Visit};
@@ -84,7 +84,7 @@ pub fn password(visit: &Visit<'_>) -> Result<Answer, Stop> {
     }
     let hash = visit.house.desk.hash(visit.field("new")).map_err(|DeskBusy| Stop::Busy)??;
     store.set_password(&visit.act("changed the password", account)?, &hash, None)?;
-    let act = Act { by: account, what: "signed in", to: account, at: visit.now };
+    let act = RecordedAct { by: account, what: "signed in", to: account, at: visit.now };
     Ok(Answer::go("/account").with_session(&store.begin_session(&act, None, false)?))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::findings::DataFindings;
 use crate::roles::{Action, Subject};
-use crate::rules::Standing;
+use crate::rules::RulesStanding;
 use crate::web::answer::Answer;
 use crate::web::checking::read;
 use crate::web::shell::{page, places, section};
@@ -34,7 +34,7 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
 fn todo(visit: &Visit<'_>) -> Result<Vec<(String, String, &'static str)>, Stop> {
     let mut all = Vec::new();
     if visit.may(Action::ManageAccounts, Subject::House) {
-        if visit.rules.standing != Standing::Accepted {
+        if visit.rules.standing != RulesStanding::Accepted {
             let said = "Accept what service.toml allows, on the machine: tacit service accept.".to_owned();
             all.push((said, "/rules".to_owned(), "Read the rules"));
         }

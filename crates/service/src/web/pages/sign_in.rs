@@ -3,7 +3,7 @@
 use crate::names::is_account_name;
 use crate::passwords::{DeskBusy, PasswordVerdict, refused};
 use crate::secrets::SecretToken;
-use crate::store::{Act, Allowed};
+use crate::store::{Allowed, RecordedAct};
 use crate::web::answer::Answer;
 use crate::web::shell::{is_ours, page, with_status};
 use crate::web::visit::{Stop, Visit};
@@ -49,7 +49,7 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
         }
         Ok(PasswordVerdict::Right(anew)) => {
             anew.map_or(Ok(()), |hash| store.rehash(&name, &hash))?;
-            let act = Act { by: &name, what: "signed in", to: &name, at: visit.now };
+            let act = RecordedAct { by: &name, what: "signed in", to: &name, at: visit.now };
             let before = visit.signed.as_ref().map(|signed| &signed.token);
             let token = store.begin_session(&act, before, false)?;
             let to = Some(visit.field("to")).filter(|to| is_ours(to)).unwrap_or("/");
@@ -128,11 +128,11 @@ pub fn enter(visit: &Visit<'_>) -> Result<Answer, Stop> {
     }
     let store = &visit.house.store;
     let hash = visit.house.desk.hash(visit.field("new")).map_err(|DeskBusy| Stop::Busy)??;
-    let act = Act { by: &account, what: "set a password by a link", to: &account, at: visit.now };
+    let act = RecordedAct { by: &account, what: "set a password by a link", to: &account, at: visit.now };
     if !store.set_password(&act, &hash, Some(&token))? {
         return Ok(used_up(visit));
     }
-    let act = Act { what: "signed in", ..act };
+    let act = RecordedAct { what: "signed in", ..act };
     let before = visit.signed.as_ref().map(|signed| &signed.token);
     Ok(Answer::go("/").with_session(&store.begin_session(&act, before, false)?))
 }
