@@ -24,7 +24,7 @@ endif
 export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python test-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help axe setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python test-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
@@ -159,12 +159,14 @@ test-store: setup
 
 # The browser and axe-core (MPL-2.0, never shipped) are for these tests alone. Pictures of the pages: target/browser.
 AXE = axe-core-4.14.1
-test-browser: setup
+axe:
 	@command -v chromedriver >/dev/null || { \
 	  echo 'error: there is no chromedriver; on Debian: sudo apt-get install chromium-driver' >&2; exit 1; }
 	mkdir -p $(TARGET)/axe
 	test -f $(TARGET)/axe/$(AXE).tgz || (cd $(TARGET)/axe && npm pack --silent axe-core@$(AXE:axe-core-%=%))
 	tar -xzf $(TARGET)/axe/$(AXE).tgz -C $(TARGET)/axe package/axe.min.js
+
+test-browser: setup axe
 	TACIT_BROWSER=required TACIT_AXE=$(TARGET)/axe/package/axe.min.js $(CARGO) test $(PROFILE) -p cli --test browser
 
 # Both run the tests of docs/testing.md, "Constant time", once per backend that crates above `kernels` take by themselves.
