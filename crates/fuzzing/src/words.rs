@@ -38,8 +38,10 @@ pub(crate) const TARGETS: &[Target] = &[
     Target::new("run-footer", store::fuzzing::footer, || store::fuzzing::seeds()[2].clone()).least(1_000_000),
     Target::new("coordinator-word", coordinator_word, coordinator_words).least(1_000_000),
     Target::new("unit-record", unit_record, unit_records).least(1_000_000),
-    Target::new("statement", statements::fuzzing::statement, || statements::fuzzing::seeds()[0].clone())
-        .least(1_000_000),
+    Target::new("proposal-statement", statements::fuzzing::statement, || {
+        statements::fuzzing::seeds()[0].clone()
+    })
+    .least(1_000_000),
     Target::new("consent-request", statements::fuzzing::request, || statements::fuzzing::seeds()[1].clone())
         .least(1_000_000),
     Target::new("peer-coordinator", peer_coordinator, || vec![vec![1; 60], (0..200).collect()]),
