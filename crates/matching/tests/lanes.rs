@@ -314,7 +314,7 @@ fn every_number_of_partitions_gives_the_spine_of_one_session_for_its_price() {
         let whole = in_one(seed, [&x, &y]);
         for (partitions, count) in [(1, 1), (2, 3), (8, 2)] {
             let done = over_lanes(seed, [&x, &y], (&dealt(partitions), count), Vec::new());
-            let price = pid::price_over_lanes(sizes, partitions, count);
+            let price = pid::price_over_lanes(sizes, partitions);
             for ((done, whole), price) in done.into_iter().zip(&whole).zip(&price.sent) {
                 let done = done.unwrap();
                 assert!(done.positions == *whole, "{seed}: {partitions} partitions");
@@ -379,13 +379,15 @@ fn a_peer_asks_in_a_second_attempt_what_it_has_asked() {
 fn a_match_goes_on_where_it_was() {
     let (x, y) = (ids(0..2_000), ids(1_000..2_300));
     let sizes = PairSizes::new([x.len() as u64, y.len() as u64], expected_union(&x, &y));
-    let (whole, price) = (in_one(7, [&x, &y]), pid::price_over_lanes(sizes, 4, 1));
+    let (whole, price) = (in_one(7, [&x, &y]), pid::price_over_lanes(sizes, 4));
     for lives in 0..=12 {
-        let parties = Parties::new([&x, &y], (dealt(4), 1));
+        let mut parties = Parties::new([&x, &y], (dealt(4), 1));
         let killed = parties.meet(7, Vec::new(), lives);
         for error in killed.into_iter().filter_map(Result::err) {
             assert!(error.to_string().contains(KILLED), "{lives}: {error}");
         }
+        // Who has less memory by now, and another number of lanes, goes on with the same match.
+        (parties.options.peer_rows_max, parties.count) = (1, 64);
         let done = parties.meet(8 + lives as u64, Vec::new(), usize::MAX);
         for ((done, whole), price) in done.into_iter().zip(&whole).zip(&price.sent) {
             let done = done.unwrap_or_else(|error| panic!("{lives}: {error}"));

@@ -5,7 +5,7 @@ use super::owner::{OwnerRun, WorkerLanes, units_job};
 use crate::kept::{self, RunLog};
 use crate::stages::Stage as _;
 use crate::stages::matching::{MatchStage, MatchUnit};
-use crate::workers::{self, MatchName, MatchPlace, MatchStages, UnitsJob};
+use crate::workers::{self, MATCH_STAGES, MatchName, MatchPlace, MatchStages, UnitsJob};
 use base::Error;
 use matching::{MatchOutcome, pid};
 use net::Traffic;
@@ -65,6 +65,13 @@ impl OwnerRun<'_> {
         let (done, said) = done?;
         self.match_done = Some(said);
         Ok(done)
+    }
+
+    /// Units of each stage of the match, as many as it began with: the number of workers may be another one
+    /// by now.
+    pub(super) fn units_of_match(&self) -> u32 {
+        let all = self.match_done.as_ref().map_or(0, |done| done.units);
+        (all / MATCH_STAGES.count() as u64) as u32
     }
 
     /// What was said in the match, over lanes as well.

@@ -295,7 +295,7 @@ impl OwnerRun<'_> {
             }
         };
         let mut price = match over_lanes {
-            true => stage.price_over_lanes(&done.disclosed.sizes, self.workers.into()),
+            true => stage.price_over_lanes(&done.disclosed.sizes, self.units_of_match()),
             false => stage.price(&done.disclosed.sizes)?,
         };
         if resumed {
