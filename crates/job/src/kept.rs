@@ -252,6 +252,7 @@ impl RunLog {
                 self.under_way = Some(UnderWay::of(*record));
                 (self.matched, self.units) = (None, Vec::new());
             }
+            KeptRecord::Void => self.under_way = None,
             KeptRecord::Noted(notes) => self.matching_mut()?.notes = *notes,
             KeptRecord::Pin(pin) => self.matching_mut()?.pin(pin),
             KeptRecord::Matched(record) => (self.matched, self.units) = (Some(*record), Vec::new()),
@@ -342,14 +343,17 @@ impl RunLog {
         folder: &str,
         secrets: &[u8],
     ) -> Result<(), Error> {
-        self.forget_match()?;
         let under_way = UnderWay::begin(&self.state, of, folder, secrets)?;
-        if under_way.durable {
-            self.append(&[KeptRecord::Matching(Box::new(under_way.record.clone())).to_log()?])?;
-            self.replace_matched(None)?;
+        if !under_way.durable {
+            self.forget_match()?;
+            self.under_way = Some(under_way);
+            return Ok(());
         }
-        self.under_way = Some(under_way);
-        Ok(())
+        // Who was replaced hears of it here, before anything that is there goes.
+        self.append(&[KeptRecord::Matching(Box::new(under_way.record.clone())).to_log()?])?;
+        let before = self.under_way.replace(under_way);
+        before.map_or(Ok(()), |before| before.remove(&self.state))?;
+        self.replace_matched(None)
     }
 
     fn matching(&self) -> Result<&UnderWay, Error> {
@@ -409,12 +413,19 @@ impl RunLog {
         self.under_way.as_ref().is_some_and(|under_way| under_way.is_sealed(stage))
     }
 
-    /// The match is over, or nobody is to go on with it: its keys go first.
+    /// The match is over, or nobody is to go on with it: that is written down, and its keys go. Where it
+    /// cannot be written they go all the same, but not by who was replaced: they are another one's then.
     ///
     /// # Errors
-    /// When the store fails.
+    /// When the store fails, or another process leads.
     pub fn forget_match(&mut self) -> Result<(), Error> {
-        self.under_way.take().map_or(Ok(()), |under_way| under_way.remove(&self.state))
+        let Some(under_way) = self.under_way.take() else { return Ok(()) };
+        let void = if under_way.durable { self.append(&[KeptRecord::Void.to_log()?]) } else { Ok(()) };
+        if self.fenced {
+            return void;
+        }
+        let removed = under_way.remove(&self.state);
+        void.and(removed)
     }
 
     /// The folder of the results of units that a match to be recorded will have.
@@ -558,7 +569,9 @@ impl RunLog {
             all.push(KeptRecord::Matched(Box::new(matched.clone())).to_log()?);
         }
         all.extend(units.iter().map(|record| KeptRecord::of_unit(COMPUTE, record)));
-        self.log.snapshot(&all)?;
+        let written = self.log.snapshot(&all);
+        self.fenced |= matches!(written, Err(StoreError::Fenced { .. }));
+        written?;
         self.units = units;
         Ok(())
     }

@@ -274,3 +274,36 @@ fn a_match_that_begins_makes_the_one_before_void() {
     let log = lead(&state);
     assert_eq!((log.progress(), log.under_way(&[[1; 32], [2; 32]])), ((false, 0), Some([8; 32])));
 }
+
+/// That nobody goes on with a match is written down: keys that come back with a copy of their folder do not
+/// bring it back.
+#[test]
+fn keys_that_come_back_are_of_no_match() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let mut log = matching(&state);
+    finish_of((&mut log, 2), 0, 1, DONE);
+    let (store, place) = (state.sealed().store(), log.match_secrets().unwrap().0);
+    let all = store.list(&place).unwrap().into_iter();
+    let all: Vec<_> = all.map(|(name, _)| (store.get(&name).unwrap(), name)).collect();
+    assert_eq!(all.len(), 2, "keys and a result");
+    log.forget_match().unwrap();
+    assert!(store.list(&place).unwrap().is_empty());
+    all.iter().for_each(|(bytes, name)| store.create(name, bytes).unwrap());
+    drop(log);
+    let log = lead(&state);
+    assert!(log.under_way(&[[1; 32], [2; 32]]).is_none() && log.progress() == (false, 0));
+    drop(log);
+    // Nor does who was replaced remove what another process goes on with.
+    let mut first = matching(&state);
+    let mut second = lead(&state);
+    assert!(first.forget_match().is_err() && first.fenced);
+    assert_eq!(*second.match_secrets().unwrap().1, *SECRETS);
+    let tags = [[1; 32], [2; 32]];
+    let mut third = lead(&state);
+    assert!(second.begin_match(([8; 32], &tags), &state.folder("match"), SECRETS).is_err() && second.fenced);
+    assert_eq!(*third.match_secrets().unwrap().1, *SECRETS);
+    let mut fourth = lead(&state);
+    assert!(third.snapshot().is_err() && third.fenced);
+    assert!(fourth.pin(pin(0, 0, 1)).unwrap());
+}

@@ -13,6 +13,8 @@ use matching::pid::{LaneDone, LaneNotes};
 use privacy::ledger::Bytes32;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::path::Path;
 use store::{LogRecord, RunState, StoreError};
 use units::{HeldResult, UnitRecord};
 use zeroize::Zeroizing;
@@ -106,14 +108,15 @@ impl UnderWay {
         Ok(Some(secrets).filter(|secrets| *blake3::hash(secrets).as_bytes() == self.record.secrets))
     }
 
-    /// Removes it, keys first.
+    /// Removes it, keys first: they are gone from stable storage, too, when this returns.
     pub fn remove(&self, state: &RunState) -> Result<(), Error> {
         let store = state.sealed().store();
-        if self.durable {
+        if let Some(local) = store.folder().filter(|_| self.durable) {
             match store.delete(&self.record.secrets_name()) {
                 Ok(()) | Err(StoreError::Missing { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+            sync_folder(&local.join(&self.record.folder))?;
         }
         state.remove(&self.record.folder)
     }
@@ -200,6 +203,13 @@ impl UnderWay {
         }
         Ok(true)
     }
+}
+
+/// What was removed from a folder stays so after a power failure. One that is gone went from the one above.
+fn sync_folder(folder: &Path) -> Result<(), Error> {
+    let there = folder.ancestors().find(|path| path.is_dir()).unwrap_or(folder);
+    let synced = File::open(there).and_then(|folder| folder.sync_all());
+    synced.map_err(|e| Error::io(format_args!("cannot write {}", there.display()), &e))
 }
 
 /// What is held by these records, the last result of each unit.

@@ -1,6 +1,7 @@
 //! The match of a run that is kept, over lanes of workers.
 
 use super::agree::Agreement;
+use super::Event;
 use super::owner::{OwnerRun, WorkerLanes, units_job};
 use crate::kept::{self, RunLog};
 use crate::stages::Stage as _;
@@ -59,8 +60,11 @@ impl OwnerRun<'_> {
         drop(job);
         if done.as_ref().is_err_and(pid::is_deviation) {
             // A peer that deviated would try again under the keys of this match. That it deviated matters
-            // more than an object that could not be removed.
-            drop(self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match));
+            // more than what could not be written.
+            if let Err(error) = self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match) {
+                let text = format!("the peer deviated, and what is kept of its match could not go: {error}");
+                (self.watch.events)(Event::Note(text));
+            }
         }
         let (done, said) = done?;
         self.match_done = Some(said);

@@ -5,7 +5,7 @@ use super::launch::{Crew, CrewEvent};
 use super::match_units::PinAsker;
 use super::order::{FinishedWork, LaneWay, UnitAttempt, WorkerBeat, WorkerEvent, WorkerOrder};
 use super::words::{WordLink, WordReader, word_link};
-use super::{UnitsDone, UnitsJob, UnitsStage, failed_unit};
+use super::{COMPUTE, UnitsDone, UnitsJob, UnitsStage, failed_unit};
 use crate::kept::{RunLog, UnitPin};
 use crate::run::Event;
 use base::{At, ChannelError, Error, Fault};
@@ -226,6 +226,7 @@ impl<'j, 'a> UnitsCrew<'j, 'a> {
         match done {
             Ok(done) => coordinator.leave().map(|()| done),
             Err(error) => {
+                let error = coordinator.deviation_behind(error);
                 coordinator.fail(&error);
                 Err(error)
             }
@@ -308,6 +309,29 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         };
         // The peer may be what is gone.
         let _ = self.words.say(&Word::Bye { reason }).and_then(|()| self.words.finish());
+    }
+
+    /// What own workers have noticed and nobody has looked at, where the peer went first: who deviates on a
+    /// lane and cuts the words at once has deviated all the same. Those at an attempt get a moment to tell.
+    fn deviation_behind(&mut self, error: Error) -> Error {
+        if !matches!(error.kind(), Fault::Channel(_)) {
+            return error;
+        }
+        let until = Instant::now() + TICK;
+        loop {
+            let at_work = self.stage.number() != COMPUTE && self.lanes.iter().any(|l| l.running.is_some());
+            let wait = if at_work { until.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
+            let Ok(input) = self.inputs.recv_timeout(wait) else { return error };
+            let CoordinatorInput::Crew(CrewEvent { lane, event, .. }) = input else { continue };
+            match event {
+                WorkerEvent::GaveUp { cause: FailureCause::Deviation, error, .. } => return error,
+                WorkerEvent::GaveUp { .. }
+                | WorkerEvent::Finished { .. }
+                | WorkerEvent::Down { .. }
+                | WorkerEvent::Gone { .. } => self.lanes[usize::from(lane)].running = None,
+                _ => {}
+            }
+        }
     }
 
     /// Parts after the last seal.
