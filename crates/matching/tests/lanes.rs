@@ -186,6 +186,10 @@ impl UnitCrew for Crew<'_> {
         Ok(())
     }
 
+    fn keeps(&self) -> bool {
+        true
+    }
+
     fn notes(&self) -> LaneNotes {
         self.kept.notes.clone()
     }
@@ -257,9 +261,19 @@ impl<'a> Parties<'a> {
     /// One meeting, over lanes of which the first ones have faults, of coordinators who are killed after so
     /// many attempts.
     fn meet(&self, seed: u64, faults: Vec<LaneFault>, lives: usize) -> Vec<Result<Matched, Error>> {
+        self.meet_in(Cluster::new(2, seed), faults, lives)
+    }
+
+    /// The same, with coordinators' sessions of a cluster.
+    fn meet_in(
+        &self,
+        cluster: Cluster,
+        faults: Vec<LaneFault>,
+        lives: usize,
+    ) -> Vec<Result<Matched, Error>> {
         let columns = self.lists.map(Column::new);
         let lanes = Lanes::new(faults);
-        Cluster::new(2, seed).run(|session| {
+        cluster.run(|session| {
             let me = session.me();
             let mut kept = self.kept[me.index()].lock().unwrap();
             let mut crew = Crew::new(me, &lanes, (self.count, lives), &mut kept);
@@ -394,6 +408,26 @@ fn a_match_goes_on_where_it_was() {
             assert!(done.positions == *whole, "{lives}");
             assert_eq!((done.attempts, done.sent), (3 * 4, *price), "{lives}");
         }
+    }
+}
+
+/// Who is cut off while both hash has its own rows hashed all the same, once.
+#[test]
+fn a_cut_loses_no_hashing() {
+    let (x, y) = (ids(0..9_000), ids(4_000..9_900));
+    let parties = Parties::new([&x, &y], (dealt(1), 1));
+    let cut = Cluster::new(2, 7).fault(PartyId(0), "pid/u", InjectedFault::Cut);
+    for error in parties.meet_in(cut, Vec::new(), usize::MAX).into_iter().map(Result::err) {
+        assert!(matches!(error.expect("it is cut").kind(), Fault::Channel(_)));
+    }
+    let notes = || [0, 1].map(|me: usize| parties.kept[me].lock().unwrap().notes.clone());
+    let hashed = notes();
+    assert!(hashed.iter().all(|notes| notes.hashed_names().count() > 0), "{hashed:?}");
+    assert!(parties.meet(8, Vec::new(), 0).iter().all(Result::is_err));
+    assert_eq!(notes(), hashed);
+    let whole = in_one(7, [&x, &y]);
+    for (done, whole) in parties.meet(9, Vec::new(), usize::MAX).into_iter().zip(whole) {
+        assert!(done.unwrap().positions == whole);
     }
 }
 

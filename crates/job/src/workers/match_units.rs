@@ -302,6 +302,10 @@ impl UnitCrew for MatchStages<'_, '_, '_> {
         self.crew.log()?.begin_match((self.of.name, &self.of.tags), &self.place.folder, &secrets)
     }
 
+    fn keeps(&self) -> bool {
+        self.crew.log().is_ok_and(|log| log.is_matching())
+    }
+
     fn notes(&self) -> LaneNotes {
         self.crew.log().map(|log| log.notes()).unwrap_or_default()
     }
