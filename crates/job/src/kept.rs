@@ -17,7 +17,7 @@ mod under_way;
 pub(crate) use join::{KeptJoin, KeptObject, KeptValid};
 pub use record::KeptStage;
 pub(crate) use record::{BegunRecord, KeptColumns, KeptMatch, KeptRecord, MatchedRecord};
-pub(crate) use under_way::UnitPin;
+pub(crate) use under_way::{MatchDraw, UnitPin};
 
 use crate::prepare::Checked;
 use crate::run::outsourced;
@@ -327,6 +327,11 @@ impl RunLog {
         of.filter(|(record, durable)| *durable && record.tags == tags).map(|(record, _)| record.name)
     }
 
+    /// Of which beginning the made-up rows of the match under way are.
+    pub fn match_draw(&self) -> Option<MatchDraw> {
+        self.under_way.as_ref().map(|under_way| under_way.record.draw)
+    }
+
     /// Whether a match is under way that another meeting may go on with.
     pub fn is_matching(&self) -> bool {
         self.under_way.as_ref().is_some_and(|under_way| under_way.durable)
@@ -339,7 +344,7 @@ impl RunLog {
     /// When the store fails, or another process leads.
     pub fn begin_match(
         &mut self,
-        of: (Bytes32, &[Bytes32]),
+        of: (Bytes32, &[Bytes32], MatchDraw),
         folder: &str,
         secrets: &[u8],
     ) -> Result<(), Error> {
@@ -470,6 +475,14 @@ impl RunLog {
             let work = name.map_or(Ok(None), |name| read_work(&self.state, &name, &held))?;
             match work {
                 Some(work) => all.push((unit, held.attempt, work)),
+                None if sealed && stage != COMPUTE => {
+                    self.forget_match()?;
+                    return Err(Error::input(format!(
+                        "{} lost the result of unit {unit} of its match, and both parties count on it: run \
+                         again, and the match is made anew",
+                        self.place()
+                    )));
+                }
                 None if sealed => {
                     self.spent = true;
                     let place = self.place();
@@ -506,6 +519,15 @@ impl RunLog {
         let name = name.ok_or_else(|| Error::misuse("units are of a match"))?;
         self.state.sealed().create(&name, &work.to_object()?)?;
         Ok(())
+    }
+
+    /// Removes what earlier attempts at a unit of the match have left, as an attempt begins.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn forget_attempts(&self, stage: u8, begins: (u32, u32)) -> Result<(), Error> {
+        let under_way = self.under_way.as_ref().filter(|_| stage != COMPUTE);
+        under_way.map_or(Ok(()), |under_way| under_way.forget_attempts(&self.state, stage, begins))
     }
 
     fn work_name(&self, stage: u8, (unit, attempt): (u32, u32)) -> Option<String> {

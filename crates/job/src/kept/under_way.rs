@@ -9,7 +9,7 @@
 use super::record::KeptRecord;
 use crate::workers::{FinishedWork, MATCH_STAGES, stage_of_match};
 use base::Error;
-use matching::pid::{LaneDone, LaneNotes};
+use matching::pid::{LaneDone, LaneNotes, LaneStage};
 use privacy::ledger::Bytes32;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -46,6 +46,16 @@ impl UnitPin {
     }
 }
 
+/// Which beginning in the ledger the made-up rows of a match are of: a match that goes on has those that it
+/// began with, whatever the ledger counts and the policy says by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MatchDraw {
+    pub number: u64,
+    pub nonce: Bytes32,
+    /// Whether they are drawn for it alone.
+    pub afresh: bool,
+}
+
 /// A match has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MatchingRecord {
@@ -57,6 +67,7 @@ pub(crate) struct MatchingRecord {
     pub folder: String,
     /// The hash of its keys and what goes with them.
     secrets: Bytes32,
+    pub draw: MatchDraw,
 }
 
 impl MatchingRecord {
@@ -86,12 +97,12 @@ impl UnderWay {
     /// One that begins; its secrets are on stable storage then, where it is to be written down.
     pub fn begin(
         state: &RunState,
-        (name, tags): (Bytes32, &[Bytes32]),
+        (name, tags, draw): (Bytes32, &[Bytes32], MatchDraw),
         folder: &str,
         secrets: &[u8],
     ) -> Result<Self, Error> {
         let (tags, folder, hash) = (tags.to_vec(), folder.to_owned(), *blake3::hash(secrets).as_bytes());
-        let record = MatchingRecord { name, tags, folder, secrets: hash };
+        let record = MatchingRecord { name, tags, folder, secrets: hash, draw };
         let durable = state.sealed().store().folder().is_some();
         if durable {
             state.sealed().create(&record.secrets_name(), secrets)?;
@@ -112,10 +123,7 @@ impl UnderWay {
     pub fn remove(&self, state: &RunState) -> Result<(), Error> {
         let store = state.sealed().store();
         if let Some(local) = store.folder().filter(|_| self.durable) {
-            match store.delete(&self.record.secrets_name()) {
-                Ok(()) | Err(StoreError::Missing { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            delete(state, &self.record.secrets_name())?;
             sync_folder(&local.join(&self.record.folder))?;
         }
         state.remove(&self.record.folder)
@@ -182,18 +190,22 @@ impl UnderWay {
         {
             self.notes = std::mem::take(&mut self.notes).without_hashed();
         }
+        let mut needed: HashSet<String> = self.notes.hashed_names().map(str::to_owned).collect();
+        needed.insert(self.record.secrets_name());
         for stage in MATCH_STAGES {
             let next_is_over = self.is_sealed(stage + 1);
             let mut lost = Vec::new();
             for (unit, held) in held(self.units(stage)) {
-                let work = read_work(state, &self.work_name(stage, (unit, held.attempt)), &held)?;
+                let name = self.work_name(stage, (unit, held.attempt));
+                let work = read_work(state, &name, &held)?;
                 let done = work.and_then(|work| serde_json::from_slice::<LaneDone>(&work.shares).ok());
-                let is_whole = |done: LaneDone| {
-                    let of = stage_of_match(stage);
-                    of.is_some_and(|of| done.needed(of, next_is_over).all(|name| there.contains(name)))
+                let columns = |done: LaneDone| {
+                    let names = done.needed(stage_of_match(stage)?, next_is_over).map(str::to_owned);
+                    Some(names.collect::<Vec<String>>())
                 };
-                if !done.is_some_and(is_whole) {
-                    lost.push(unit);
+                match done.and_then(columns).filter(|names| names.iter().all(|name| there.contains(name))) {
+                    Some(names) => needed.extend(names.into_iter().chain([name])),
+                    None => lost.push(unit),
                 }
             }
             if self.is_sealed(stage) && !lost.is_empty() {
@@ -201,7 +213,38 @@ impl UnderWay {
             }
             lost.into_iter().for_each(|unit| forget_held(self.units_mut(stage), unit));
         }
+        // What attempts that came to nothing have left.
+        there.difference(&needed).try_for_each(|name| delete(state, name))?;
         Ok(true)
+    }
+
+    /// Removes what earlier attempts at a unit have left, but for a result that is held: a peer that fails
+    /// again and again fills no disk.
+    pub fn forget_attempts(
+        &self,
+        state: &RunState,
+        stage: u8,
+        (unit, attempt): (u32, u32),
+    ) -> Result<(), Error> {
+        let held = held(self.units(stage)).find(|(of, _)| *of == unit).map(|(_, held)| held.attempt);
+        let name = stage_of_match(stage).map_or("", LaneStage::name);
+        // Of its columns, and of its result.
+        let prefixes = [format!("{name}-{unit:04}-"), format!("{stage}-{unit:04}-")];
+        let goes = |part: &str| {
+            let number = prefixes.iter().find_map(|prefix| part.strip_prefix(prefix)?.parse().ok());
+            number.is_some_and(|number: u32| number < attempt && Some(number) != held)
+        };
+        let there = if attempt > 1 { state.sealed().store().list(&self.record.folder)? } else { Vec::new() };
+        let left = there.iter().filter(|(object, _)| object.split('/').any(goes));
+        left.into_iter().try_for_each(|(object, _)| delete(state, object))
+    }
+}
+
+/// Removes an object that may be gone already.
+fn delete(state: &RunState, name: &str) -> Result<(), Error> {
+    match state.sealed().store().delete(name) {
+        Ok(()) | Err(StoreError::Missing { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

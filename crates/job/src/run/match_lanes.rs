@@ -3,7 +3,7 @@
 use super::agree::Agreement;
 use super::Event;
 use super::owner::{OwnerRun, WorkerLanes, units_job};
-use crate::kept::{self, RunLog};
+use crate::kept::{self, MatchDraw, RunLog};
 use crate::stages::Stage as _;
 use crate::stages::matching::{MatchStage, MatchUnit};
 use crate::workers::{self, MATCH_STAGES, MatchName, MatchPlace, MatchStages, UnitsJob};
@@ -31,14 +31,15 @@ impl OwnerRun<'_> {
         &mut self,
         stage: &MatchStage<'_>,
         unit: &MatchUnit<'_>,
-        agreement: &Agreement,
+        (agreement, draw): (&Agreement, MatchDraw),
     ) -> Result<MatchOutcome, Error> {
         let missing = || Error::misuse("a match over lanes has rows in state, and lanes");
         let WorkerLanes { words, port } = self.match_lanes.take().ok_or_else(missing)?;
         let (state, _) = self.checked.rows.spool().ok_or_else(missing)?;
         let run = blake3::derive_key("tacit 2026-12 lanes of a match v1", self.session.id());
         let name = self.under_way.unwrap_or(agreement.name);
-        let of = MatchName { name, tags: agreement.tags.clone(), goes_on: self.under_way.is_some() };
+        let (tags, goes_on) = (agreement.tags.clone(), self.under_way.is_some());
+        let of = MatchName { name, tags, draw, goes_on };
         let place = self.worker_place(self.workers.into());
         let (threads, scratch) = match place.cores() {
             // Folders of this machine may not be there.

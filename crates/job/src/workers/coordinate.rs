@@ -672,6 +672,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             return Ok(());
         }
         let at = UnitAttempt { stage: self.stage.number(), unit, attempt };
+        self.job.log.as_ref().map_or(Ok(()), |log| log.borrow().forget_attempts(at.stage, (unit, attempt)))?;
         let work = Box::new(self.stage.work(unit, attempt)?);
         let progressed = Instant::now();
         self.lanes[usize::from(lane)].running = Some(Running { unit, attempt, rows: 0, progressed });
@@ -789,11 +790,22 @@ impl<'j, 'a> Coordinator<'j, 'a> {
 
     fn ended(&self, failure: UnitFailure) -> Error {
         let spent = matches!(failure, UnitFailure::Numbers { .. } | UnitFailure::Lost { .. });
+        let of_match = self.stage.number() != COMPUTE;
         if let Some(log) = &self.job.log {
             let mut log = log.borrow_mut();
-            (log.gave_up, log.spent) = (true, spent);
+            // A match that nobody can go on with is made anew, of the rows that are read.
+            let stays = spent && of_match && log.forget_match().is_ok();
+            (log.gave_up, log.spent) = (true, spent && !stays);
         }
         let text = match failure {
+            UnitFailure::Numbers { unit } if of_match => format!(
+                "unit {unit} of the match was begun as often as it may be: run again, and the match is made \
+                 anew"
+            ),
+            UnitFailure::Lost { unit } if of_match => format!(
+                "both count on all units of a stage of the match, and the peer's `state` lost the result of \
+                 unit {unit}: run again, and the match is made anew"
+            ),
             UnitFailure::Numbers { unit } => format!(
                 "unit {unit} was begun as often as it may be, over all processes of this run: remove it at \
                  both parties and begin anew: tacit state drop"
