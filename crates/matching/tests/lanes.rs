@@ -265,12 +265,7 @@ impl<'a> Parties<'a> {
     }
 
     /// The same, with coordinators' sessions of a cluster.
-    fn meet_in(
-        &self,
-        cluster: Cluster,
-        faults: Vec<LaneFault>,
-        lives: usize,
-    ) -> Vec<Result<Matched, Error>> {
+    fn meet_in(&self, cluster: Cluster, faults: Vec<LaneFault>, lives: usize) -> Vec<Result<Matched, Error>> {
         let columns = self.lists.map(Column::new);
         let lanes = Lanes::new(faults);
         cluster.run(|session| {

@@ -43,11 +43,7 @@ impl OwnerRun<'_> {
     /// This run's dummies: the same in the first two matches of the same study on the same data of all
     /// parties, so that a run which broke off shows nothing new; from the third on, and by policy always,
     /// drawn for this one.
-    pub(super) fn dummies(
-        &self,
-        agreement: &Agreement,
-        begun: &MatchDraw,
-    ) -> Result<Option<Dummies>, Error> {
+    pub(super) fn dummies(&self, agreement: &Agreement, begun: &MatchDraw) -> Result<Option<Dummies>, Error> {
         let Some(rule) = &self.checked.study.matching.dummies else { return Ok(None) };
         let MatchDraw { number, nonce, afresh } = *begun;
         let afresh = afresh.then_some(MatchStart { number, nonce });
@@ -158,11 +154,7 @@ impl OwnerRun<'_> {
         self.journal().is_some_and(|folder| matching::is_cut(&folder))
     }
 
-    fn debits_of(
-        &self,
-        agreement: &Agreement,
-        (number, again): (u64, bool),
-    ) -> Result<Vec<Debit>, Error> {
+    fn debits_of(&self, agreement: &Agreement, (number, again): (u64, bool)) -> Result<Vec<Debit>, Error> {
         let me = self.checked.me;
         let Some(charge) = dummies::charge(&self.checked.study, me)? else { return Ok(Vec::new()) };
         if self.party.spine.is_some() {

@@ -1,7 +1,7 @@
 //! The match of a run that is kept, over lanes of workers.
 
-use super::agree::Agreement;
 use super::Event;
+use super::agree::Agreement;
 use super::owner::{OwnerRun, WorkerLanes, units_job};
 use crate::kept::{self, MatchDraw, RunLog};
 use crate::stages::Stage as _;
