@@ -17,7 +17,7 @@ mod under_way;
 pub(crate) use join::{KeptJoin, KeptObject, KeptValid};
 pub use record::KeptStage;
 pub(crate) use record::{BegunRecord, KeptColumns, KeptMatch, KeptRecord, MatchedRecord};
-pub(crate) use under_way::UnitPin;
+pub(crate) use under_way::{MatchDraw, UnitPin};
 
 use crate::prepare::Checked;
 use crate::run::outsourced;
@@ -252,6 +252,7 @@ impl RunLog {
                 self.under_way = Some(UnderWay::of(*record));
                 (self.matched, self.units) = (None, Vec::new());
             }
+            KeptRecord::Void => self.under_way = None,
             KeptRecord::Noted(notes) => self.matching_mut()?.notes = *notes,
             KeptRecord::Pin(pin) => self.matching_mut()?.pin(pin),
             KeptRecord::Matched(record) => (self.matched, self.units) = (Some(*record), Vec::new()),
@@ -326,6 +327,11 @@ impl RunLog {
         of.filter(|(record, durable)| *durable && record.tags == tags).map(|(record, _)| record.name)
     }
 
+    /// Of which beginning the made-up rows of the match under way are.
+    pub fn match_draw(&self) -> Option<MatchDraw> {
+        self.under_way.as_ref().map(|under_way| under_way.record.draw)
+    }
+
     /// Whether a match is under way that another meeting may go on with.
     pub fn is_matching(&self) -> bool {
         self.under_way.as_ref().is_some_and(|under_way| under_way.durable)
@@ -338,18 +344,21 @@ impl RunLog {
     /// When the store fails, or another process leads.
     pub fn begin_match(
         &mut self,
-        of: (Bytes32, &[Bytes32]),
+        of: (Bytes32, &[Bytes32], MatchDraw),
         folder: &str,
         secrets: &[u8],
     ) -> Result<(), Error> {
-        self.forget_match()?;
         let under_way = UnderWay::begin(&self.state, of, folder, secrets)?;
-        if under_way.durable {
-            self.append(&[KeptRecord::Matching(Box::new(under_way.record.clone())).to_log()?])?;
-            self.replace_matched(None)?;
+        if !under_way.durable {
+            self.forget_match()?;
+            self.under_way = Some(under_way);
+            return Ok(());
         }
-        self.under_way = Some(under_way);
-        Ok(())
+        // Who was replaced hears of it here, before anything that is there goes.
+        self.append(&[KeptRecord::Matching(Box::new(under_way.record.clone())).to_log()?])?;
+        let before = self.under_way.replace(under_way);
+        before.map_or(Ok(()), |before| before.remove(&self.state))?;
+        self.replace_matched(None)
     }
 
     fn matching(&self) -> Result<&UnderWay, Error> {
@@ -409,12 +418,19 @@ impl RunLog {
         self.under_way.as_ref().is_some_and(|under_way| under_way.is_sealed(stage))
     }
 
-    /// The match is over, or nobody is to go on with it: its keys go first.
+    /// The match is over, or nobody is to go on with it: that is written down, and its keys go. Where it
+    /// cannot be written they go all the same, but not by who was replaced: they are another one's then.
     ///
     /// # Errors
-    /// When the store fails.
+    /// When the store fails, or another process leads.
     pub fn forget_match(&mut self) -> Result<(), Error> {
-        self.under_way.take().map_or(Ok(()), |under_way| under_way.remove(&self.state))
+        let Some(under_way) = self.under_way.take() else { return Ok(()) };
+        let void = if under_way.durable { self.append(&[KeptRecord::Void.to_log()?]) } else { Ok(()) };
+        if self.fenced {
+            return void;
+        }
+        let removed = under_way.remove(&self.state);
+        void.and(removed)
     }
 
     /// The folder of the results of units that a match to be recorded will have.
@@ -459,6 +475,14 @@ impl RunLog {
             let work = name.map_or(Ok(None), |name| read_work(&self.state, &name, &held))?;
             match work {
                 Some(work) => all.push((unit, held.attempt, work)),
+                None if sealed && stage != COMPUTE => {
+                    self.forget_match()?;
+                    return Err(Error::input(format!(
+                        "{} lost the result of unit {unit} of its match, and both parties count on it: run \
+                         again, and the match is made anew",
+                        self.place()
+                    )));
+                }
                 None if sealed => {
                     self.spent = true;
                     let place = self.place();
@@ -495,6 +519,15 @@ impl RunLog {
         let name = name.ok_or_else(|| Error::misuse("units are of a match"))?;
         self.state.sealed().create(&name, &work.to_object()?)?;
         Ok(())
+    }
+
+    /// Removes what earlier attempts at a unit of the match have left, as an attempt begins.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn forget_attempts(&self, stage: u8, begins: (u32, u32)) -> Result<(), Error> {
+        let under_way = self.under_way.as_ref().filter(|_| stage != COMPUTE);
+        under_way.map_or(Ok(()), |under_way| under_way.forget_attempts(&self.state, stage, begins))
     }
 
     fn work_name(&self, stage: u8, (unit, attempt): (u32, u32)) -> Option<String> {
@@ -558,7 +591,9 @@ impl RunLog {
             all.push(KeptRecord::Matched(Box::new(matched.clone())).to_log()?);
         }
         all.extend(units.iter().map(|record| KeptRecord::of_unit(COMPUTE, record)));
-        self.log.snapshot(&all)?;
+        let written = self.log.snapshot(&all);
+        self.fenced |= matches!(written, Err(StoreError::Fenced { .. }));
+        written?;
         self.units = units;
         Ok(())
     }

@@ -186,6 +186,10 @@ impl UnitCrew for Crew<'_> {
         Ok(())
     }
 
+    fn keeps(&self) -> bool {
+        true
+    }
+
     fn notes(&self) -> LaneNotes {
         self.kept.notes.clone()
     }
@@ -257,9 +261,14 @@ impl<'a> Parties<'a> {
     /// One meeting, over lanes of which the first ones have faults, of coordinators who are killed after so
     /// many attempts.
     fn meet(&self, seed: u64, faults: Vec<LaneFault>, lives: usize) -> Vec<Result<Matched, Error>> {
+        self.meet_in(Cluster::new(2, seed), faults, lives)
+    }
+
+    /// The same, with coordinators' sessions of a cluster.
+    fn meet_in(&self, cluster: Cluster, faults: Vec<LaneFault>, lives: usize) -> Vec<Result<Matched, Error>> {
         let columns = self.lists.map(Column::new);
         let lanes = Lanes::new(faults);
-        Cluster::new(2, seed).run(|session| {
+        cluster.run(|session| {
             let me = session.me();
             let mut kept = self.kept[me.index()].lock().unwrap();
             let mut crew = Crew::new(me, &lanes, (self.count, lives), &mut kept);
@@ -314,7 +323,7 @@ fn every_number_of_partitions_gives_the_spine_of_one_session_for_its_price() {
         let whole = in_one(seed, [&x, &y]);
         for (partitions, count) in [(1, 1), (2, 3), (8, 2)] {
             let done = over_lanes(seed, [&x, &y], (&dealt(partitions), count), Vec::new());
-            let price = pid::price_over_lanes(sizes, partitions, count);
+            let price = pid::price_over_lanes(sizes, partitions);
             for ((done, whole), price) in done.into_iter().zip(&whole).zip(&price.sent) {
                 let done = done.unwrap();
                 assert!(done.positions == *whole, "{seed}: {partitions} partitions");
@@ -379,19 +388,41 @@ fn a_peer_asks_in_a_second_attempt_what_it_has_asked() {
 fn a_match_goes_on_where_it_was() {
     let (x, y) = (ids(0..2_000), ids(1_000..2_300));
     let sizes = PairSizes::new([x.len() as u64, y.len() as u64], expected_union(&x, &y));
-    let (whole, price) = (in_one(7, [&x, &y]), pid::price_over_lanes(sizes, 4, 1));
+    let (whole, price) = (in_one(7, [&x, &y]), pid::price_over_lanes(sizes, 4));
     for lives in 0..=12 {
-        let parties = Parties::new([&x, &y], (dealt(4), 1));
+        let mut parties = Parties::new([&x, &y], (dealt(4), 1));
         let killed = parties.meet(7, Vec::new(), lives);
         for error in killed.into_iter().filter_map(Result::err) {
             assert!(error.to_string().contains(KILLED), "{lives}: {error}");
         }
+        // Who has less memory by now, and another number of lanes, goes on with the same match.
+        (parties.options.peer_rows_max, parties.count) = (1, 64);
         let done = parties.meet(8 + lives as u64, Vec::new(), usize::MAX);
         for ((done, whole), price) in done.into_iter().zip(&whole).zip(&price.sent) {
             let done = done.unwrap_or_else(|error| panic!("{lives}: {error}"));
             assert!(done.positions == *whole, "{lives}");
             assert_eq!((done.attempts, done.sent), (3 * 4, *price), "{lives}");
         }
+    }
+}
+
+/// Who is cut off while both hash has its own rows hashed all the same, once.
+#[test]
+fn a_cut_loses_no_hashing() {
+    let (x, y) = (ids(0..9_000), ids(4_000..9_900));
+    let parties = Parties::new([&x, &y], (dealt(1), 1));
+    let cut = Cluster::new(2, 7).fault(PartyId(0), "pid/u", InjectedFault::Cut);
+    for error in parties.meet_in(cut, Vec::new(), usize::MAX).into_iter().map(Result::err) {
+        assert!(matches!(error.expect("it is cut").kind(), Fault::Channel(_)));
+    }
+    let notes = || [0, 1].map(|me: usize| parties.kept[me].lock().unwrap().notes.clone());
+    let hashed = notes();
+    assert!(hashed.iter().all(|notes| notes.hashed_names().count() > 0), "{hashed:?}");
+    assert!(parties.meet(8, Vec::new(), 0).iter().all(Result::is_err));
+    assert_eq!(notes(), hashed);
+    let whole = in_one(7, [&x, &y]);
+    for (done, whole) in parties.meet(9, Vec::new(), usize::MAX).into_iter().zip(whole) {
+        assert!(done.unwrap().positions == whole);
     }
 }
 

@@ -26,6 +26,7 @@ const RELEASING: u8 = 3;
 const MATCHING: u8 = 4;
 const PIN: u8 = 5;
 const NOTED: u8 = 6;
+const VOID: u8 = 7;
 /// Records of units have their own tags beyond this one, as often as their stage has a number.
 const UNITS: u8 = 16;
 
@@ -39,6 +40,8 @@ pub(crate) enum KeptRecord {
     Noted(Box<LaneNotes>),
     /// What the peer has promised in it.
     Pin(UnitPin),
+    /// Nobody goes on with it.
+    Void,
     /// They are matched, and what came of it lies in the state.
     Matched(Box<MatchedRecord>),
     /// A record of the units of a stage: of the computation, or of the match under way.
@@ -275,6 +278,7 @@ impl KeptRecord {
             Self::Pin(pin) => Ok(LogRecord { tag: PIN, payload: pin.encode() }),
             Self::Matched(matched) => json(MATCHED, serde_json::to_vec(matched)),
             Self::Unit(stage, record) => Ok(Self::of_unit(*stage, record)),
+            Self::Void => Ok(LogRecord { tag: VOID, payload: Vec::new() }),
             Self::Releasing => Ok(LogRecord { tag: RELEASING, payload: Vec::new() }),
         }
     }
@@ -293,6 +297,7 @@ impl KeptRecord {
             NOTED => Self::Noted(Box::new(serde_json::from_slice(payload).map_err(|_| unreadable())?)),
             PIN => Self::Pin(UnitPin::decode(payload).ok_or_else(unreadable)?),
             MATCHED => Self::Matched(Box::new(serde_json::from_slice(payload).map_err(|_| unreadable())?)),
+            VOID => Self::Void,
             RELEASING => Self::Releasing,
             tag => {
                 let stage = tag / UNITS;
@@ -311,6 +316,11 @@ impl KeptStage {
         for record in records.iter().skip(1) {
             match KeptRecord::of_log(record, place)? {
                 KeptRecord::Begun(_) | KeptRecord::Noted(_) | KeptRecord::Pin(_) => {}
+                // That of a match which is over: what came of it counts.
+                KeptRecord::Void if all.matched => {}
+                KeptRecord::Void => {
+                    (held, floors, all) = (BTreeSet::new(), BTreeMap::new(), Self::default());
+                }
                 begins @ (KeptRecord::Matching(_) | KeptRecord::Matched(_)) => {
                     (held, floors) = (BTreeSet::new(), BTreeMap::new());
                     let matched = matches!(begins, KeptRecord::Matched(_));
@@ -376,6 +386,7 @@ mod tests {
             KeptRecord::Matching(Box::new(matching)),
             KeptRecord::Noted(Box::default()),
             KeptRecord::Pin(pin),
+            KeptRecord::Void,
             KeptRecord::Unit(4, unit),
         ];
         for record in more {
@@ -383,7 +394,7 @@ mod tests {
             assert_eq!(KeptRecord::of_log(&record, "here").unwrap().to_log().unwrap(), record);
             hash.update(&[record.tag]).update(&record.payload);
         }
-        pinned(&[("resume, records", hash.finalize().to_hex()[..16].to_owned(), "a332993344763b26")]);
+        pinned(&[("resume, records", hash.finalize().to_hex()[..16].to_owned(), "bb27b639b0d53478")]);
         let [unit, failed] = [unit, failed].map(|record| KeptRecord::of_unit(COMPUTE, &record));
         let records = [log(BEGUN, BEGUN_1), log(MATCHED, MATCHED_1), unit, failed];
         let stage = KeptStage::of(&records, "here").unwrap();
@@ -394,6 +405,8 @@ mod tests {
         let records = [log(BEGUN, BEGUN_1), log(MATCHING, MATCHING_2), KeptRecord::of_unit(2, &unit)];
         let stage = KeptStage::of(&records, "here").unwrap();
         assert_eq!(stage, KeptStage { match_units_held: Some(0), attempts: 3, ..KeptStage::default() });
+        let void = [&records[..], &[KeptRecord::Void.to_log().unwrap()]].concat();
+        assert_eq!(KeptStage::of(&void, "here").unwrap(), KeptStage::default());
     }
 
     #[test]

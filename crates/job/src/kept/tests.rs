@@ -174,12 +174,13 @@ fn a_result_is_read_as_it_was_put() {
 }
 
 const SECRETS: &[u8] = b"keys of a match";
+const DRAW: MatchDraw = MatchDraw { number: 3, nonce: [5; 32], afresh: true };
 
 /// A log in which a match over lanes has begun.
 fn matching(state: &Arc<RunState>) -> RunLog {
     let mut log = lead(state);
     let folder = state.folder("match");
-    log.begin_match(([7; 32], &[[1; 32], [2; 32]]), &folder, SECRETS).unwrap();
+    log.begin_match(([7; 32], &[[1; 32], [2; 32]], DRAW), &folder, SECRETS).unwrap();
     log
 }
 
@@ -210,7 +211,7 @@ fn a_match_under_way_is_there_after_the_process() {
         assert!(log.resumed().unwrap().contains("2 units of its match are done"), "{:?}", log.resumed());
         assert_eq!((log.progress(), log.under_way(&tags)), ((false, 2), Some([7; 32])));
         assert!(log.under_way(&[[1; 32], [3; 32]]).is_none(), "of other data");
-        assert_eq!(*log.match_secrets().unwrap().1, *SECRETS);
+        assert_eq!((&log.match_secrets().unwrap().1[..], log.match_draw()), (SECRETS, Some(DRAW)));
         assert!(log.is_sealed(2) && !log.is_sealed(3) && log.units(COMPUTE).is_empty());
         let works = log.held_work(3).unwrap();
         assert_eq!(works.iter().map(|(unit, attempt, _)| (*unit, *attempt)).collect::<Vec<_>>(), [(1, 2)]);
@@ -266,11 +267,89 @@ fn a_match_that_begins_makes_the_one_before_void() {
     let mut log = matching(&state);
     let (before, of_match) = (log.match_secrets().unwrap().0, matched(&log));
     log.set_matched(of_match).unwrap();
-    log.begin_match(([8; 32], &[[1; 32], [2; 32]]), &state.folder("match"), SECRETS).unwrap();
+    log.begin_match(([8; 32], &[[1; 32], [2; 32]], DRAW), &state.folder("match"), SECRETS).unwrap();
     assert!(state.sealed().store().list(&before).unwrap().is_empty(), "its keys are gone");
     assert_eq!(log.progress(), (false, 0));
     assert!(log.pin(pin(0, 0, 1)).unwrap());
     drop(log);
     let log = lead(&state);
     assert_eq!((log.progress(), log.under_way(&[[1; 32], [2; 32]])), ((false, 0), Some([8; 32])));
+}
+
+/// That nobody goes on with a match is written down: keys that come back with a copy of their folder do not
+/// bring it back.
+#[test]
+fn keys_that_come_back_are_of_no_match() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let mut log = matching(&state);
+    finish_of((&mut log, 2), 0, 1, DONE);
+    let (store, place) = (state.sealed().store(), log.match_secrets().unwrap().0);
+    let all = store.list(&place).unwrap().into_iter();
+    let all: Vec<_> = all.map(|(name, _)| (store.get(&name).unwrap(), name)).collect();
+    assert_eq!(all.len(), 2, "keys and a result");
+    log.forget_match().unwrap();
+    assert!(store.list(&place).unwrap().is_empty());
+    all.iter().for_each(|(bytes, name)| store.create(name, bytes).unwrap());
+    drop(log);
+    let log = lead(&state);
+    assert!(log.under_way(&[[1; 32], [2; 32]]).is_none() && log.progress() == (false, 0));
+    drop(log);
+    // Nor does who was replaced remove what another process goes on with.
+    let mut first = matching(&state);
+    let mut second = lead(&state);
+    assert!(first.forget_match().is_err() && first.fenced);
+    assert_eq!(*second.match_secrets().unwrap().1, *SECRETS);
+    let tags = [[1; 32], [2; 32]];
+    let mut third = lead(&state);
+    let of = ([8; 32], &tags[..], DRAW);
+    assert!(second.begin_match(of, &state.folder("match"), SECRETS).is_err() && second.fenced);
+    assert_eq!(*third.match_secrets().unwrap().1, *SECRETS);
+    let mut fourth = lead(&state);
+    assert!(third.snapshot().is_err() && third.fenced);
+    assert!(fourth.pin(pin(0, 0, 1)).unwrap());
+}
+
+/// Columns and results of attempts of which no result is held go: as the next attempt begins, and as a log is
+/// taken up.
+#[test]
+fn attempts_that_failed_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let store = state.sealed().store();
+    let mut log = matching(&state);
+    let place = log.match_secrets().unwrap().0;
+    let column = |unit: u32, attempt: u32| format!("{place}/uids/v-{unit:04}-{attempt:04}/0");
+    let there = || -> Vec<String> { store.list(&place).unwrap().into_iter().map(|(name, _)| name).collect() };
+    for at in [(0, 1), (0, 2), (0, 3), (1, 1)] {
+        finish_of((&mut log, 2), at.0, at.1, DONE);
+        store.create(&column(at.0, at.1), &[1]).unwrap();
+    }
+    log.forget_attempts(2, (0, 4)).unwrap();
+    let done = |unit: u32, attempt: u32| format!("{place}/done/2-{unit:04}-{attempt:04}");
+    let secrets = format!("{place}/secrets");
+    assert_eq!(there(), [done(0, 3), done(1, 1), secrets.clone(), column(0, 3), column(1, 1)]);
+    log.forget_attempts(3, (1, 2)).unwrap();
+    assert_eq!(there().len(), 5, "of another stage");
+    drop(log);
+    // These results name no columns.
+    assert_eq!(lead(&state).progress(), (false, 2));
+    assert_eq!(there(), [done(0, 3), done(1, 1), secrets]);
+}
+
+/// A result on which both count makes the match void where it is lost, not the run: its rows are read.
+#[test]
+fn a_match_that_lost_what_both_count_on_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let mut log = matching(&state);
+    finish_of((&mut log, 2), 0, 1, DONE);
+    log.write_units(2, &[UnitRecord::Seal { root: [4; 32] }]).unwrap();
+    let place = log.match_secrets().unwrap().0;
+    state.sealed().store().delete(&format!("{place}/done/2-0000-0001")).unwrap();
+    let error = log.held_work(2).err().expect("both count on it").to_string();
+    assert!(error.contains("lost the result of unit 0 of its match") && !log.spent, "{error}");
+    assert!(!log.is_matching() && state.sealed().store().list(&place).unwrap().is_empty());
+    drop(log);
+    assert!(!lead(&state).is_matching());
 }

@@ -9,10 +9,12 @@
 use super::record::KeptRecord;
 use crate::workers::{FinishedWork, MATCH_STAGES, stage_of_match};
 use base::Error;
-use matching::pid::{LaneDone, LaneNotes};
+use matching::pid::{LaneDone, LaneNotes, LaneStage};
 use privacy::ledger::Bytes32;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::path::Path;
 use store::{LogRecord, RunState, StoreError};
 use units::{HeldResult, UnitRecord};
 use zeroize::Zeroizing;
@@ -44,6 +46,16 @@ impl UnitPin {
     }
 }
 
+/// Which beginning in the ledger the made-up rows of a match are of: a match that goes on has those that it
+/// began with, whatever the ledger counts and the policy says by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MatchDraw {
+    pub number: u64,
+    pub nonce: Bytes32,
+    /// Whether they are drawn for it alone.
+    pub afresh: bool,
+}
+
 /// A match has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MatchingRecord {
@@ -55,6 +67,7 @@ pub(crate) struct MatchingRecord {
     pub folder: String,
     /// The hash of its keys and what goes with them.
     secrets: Bytes32,
+    pub draw: MatchDraw,
 }
 
 impl MatchingRecord {
@@ -84,12 +97,12 @@ impl UnderWay {
     /// One that begins; its secrets are on stable storage then, where it is to be written down.
     pub fn begin(
         state: &RunState,
-        (name, tags): (Bytes32, &[Bytes32]),
+        (name, tags, draw): (Bytes32, &[Bytes32], MatchDraw),
         folder: &str,
         secrets: &[u8],
     ) -> Result<Self, Error> {
         let (tags, folder, hash) = (tags.to_vec(), folder.to_owned(), *blake3::hash(secrets).as_bytes());
-        let record = MatchingRecord { name, tags, folder, secrets: hash };
+        let record = MatchingRecord { name, tags, folder, secrets: hash, draw };
         let durable = state.sealed().store().folder().is_some();
         if durable {
             state.sealed().create(&record.secrets_name(), secrets)?;
@@ -106,14 +119,12 @@ impl UnderWay {
         Ok(Some(secrets).filter(|secrets| *blake3::hash(secrets).as_bytes() == self.record.secrets))
     }
 
-    /// Removes it, keys first.
+    /// Removes it, keys first: they are gone from stable storage, too, when this returns.
     pub fn remove(&self, state: &RunState) -> Result<(), Error> {
         let store = state.sealed().store();
-        if self.durable {
-            match store.delete(&self.record.secrets_name()) {
-                Ok(()) | Err(StoreError::Missing { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+        if let Some(local) = store.folder().filter(|_| self.durable) {
+            delete(state, &self.record.secrets_name())?;
+            sync_folder(&local.join(&self.record.folder))?;
         }
         state.remove(&self.record.folder)
     }
@@ -179,18 +190,22 @@ impl UnderWay {
         {
             self.notes = std::mem::take(&mut self.notes).without_hashed();
         }
+        let mut needed: HashSet<String> = self.notes.hashed_names().map(str::to_owned).collect();
+        needed.insert(self.record.secrets_name());
         for stage in MATCH_STAGES {
             let next_is_over = self.is_sealed(stage + 1);
             let mut lost = Vec::new();
             for (unit, held) in held(self.units(stage)) {
-                let work = read_work(state, &self.work_name(stage, (unit, held.attempt)), &held)?;
+                let name = self.work_name(stage, (unit, held.attempt));
+                let work = read_work(state, &name, &held)?;
                 let done = work.and_then(|work| serde_json::from_slice::<LaneDone>(&work.shares).ok());
-                let is_whole = |done: LaneDone| {
-                    let of = stage_of_match(stage);
-                    of.is_some_and(|of| done.needed(of, next_is_over).all(|name| there.contains(name)))
+                let columns = |done: LaneDone| {
+                    let names = done.needed(stage_of_match(stage)?, next_is_over).map(str::to_owned);
+                    Some(names.collect::<Vec<String>>())
                 };
-                if !done.is_some_and(is_whole) {
-                    lost.push(unit);
+                match done.and_then(columns).filter(|names| names.iter().all(|name| there.contains(name))) {
+                    Some(names) => needed.extend(names.into_iter().chain([name])),
+                    None => lost.push(unit),
                 }
             }
             if self.is_sealed(stage) && !lost.is_empty() {
@@ -198,8 +213,46 @@ impl UnderWay {
             }
             lost.into_iter().for_each(|unit| forget_held(self.units_mut(stage), unit));
         }
+        // What attempts that came to nothing have left.
+        there.difference(&needed).try_for_each(|name| delete(state, name))?;
         Ok(true)
     }
+
+    /// Removes what earlier attempts at a unit have left, but for a result that is held: a peer that fails
+    /// again and again fills no disk.
+    pub fn forget_attempts(
+        &self,
+        state: &RunState,
+        stage: u8,
+        (unit, attempt): (u32, u32),
+    ) -> Result<(), Error> {
+        let held = held(self.units(stage)).find(|(of, _)| *of == unit).map(|(_, held)| held.attempt);
+        let name = stage_of_match(stage).map_or("", LaneStage::name);
+        // Of its columns, and of its result.
+        let prefixes = [format!("{name}-{unit:04}-"), format!("{stage}-{unit:04}-")];
+        let goes = |part: &str| {
+            let number = prefixes.iter().find_map(|prefix| part.strip_prefix(prefix)?.parse().ok());
+            number.is_some_and(|number: u32| number < attempt && Some(number) != held)
+        };
+        let there = if attempt > 1 { state.sealed().store().list(&self.record.folder)? } else { Vec::new() };
+        let left = there.iter().filter(|(object, _)| object.split('/').any(goes));
+        left.into_iter().try_for_each(|(object, _)| delete(state, object))
+    }
+}
+
+/// Removes an object that may be gone already.
+fn delete(state: &RunState, name: &str) -> Result<(), Error> {
+    match state.sealed().store().delete(name) {
+        Ok(()) | Err(StoreError::Missing { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What was removed from a folder stays so after a power failure. One that is gone went from the one above.
+fn sync_folder(folder: &Path) -> Result<(), Error> {
+    let there = folder.ancestors().find(|path| path.is_dir()).unwrap_or(folder);
+    let synced = File::open(there).and_then(|folder| folder.sync_all());
+    synced.map_err(|e| Error::io(format_args!("cannot write {}", there.display()), &e))
 }
 
 /// What is held by these records, the last result of each unit.

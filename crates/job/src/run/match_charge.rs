@@ -3,7 +3,7 @@
 use super::Event;
 use super::agree::Agreement;
 use super::owner::OwnerRun;
-use crate::kept::journal_of;
+use crate::kept::{MatchDraw, RunLog, journal_of};
 use base::{Error, PartyId};
 use matching::RestartPermit;
 use matching::dummies::Dummies;
@@ -23,7 +23,8 @@ impl OwnerRun<'_> {
     pub(super) fn afresh(&self, agreement: &Agreement) -> Result<Option<RestartPermit>, Error> {
         let id = self.begun_id(agreement);
         let Some(last) = self.lock()?.last_begun(&id)? else { return Ok(None) };
-        let (debits, over) = (self.debits_of(agreement, last.number + 1)?, self.is_afresh(last.number + 1));
+        let (number, over) = (last.number + 1, self.is_afresh(last.number + 1));
+        let debits = self.debits_of(agreement, (number, over))?;
         let ledger = self.ledger.clone();
         Ok(Some(RestartPermit(Arc::new(move || {
             if over {
@@ -42,14 +43,12 @@ impl OwnerRun<'_> {
     /// This run's dummies: the same in the first two matches of the same study on the same data of all
     /// parties, so that a run which broke off shows nothing new; from the third on, and by policy always,
     /// drawn for this one.
-    pub(super) fn dummies(
-        &self,
-        agreement: &Agreement,
-        begun: &MatchStart,
-    ) -> Result<Option<Dummies>, Error> {
+    pub(super) fn dummies(&self, agreement: &Agreement, begun: &MatchDraw) -> Result<Option<Dummies>, Error> {
         let Some(rule) = &self.checked.study.matching.dummies else { return Ok(None) };
-        let afresh = self.is_afresh(begun.number).then_some(begun);
-        let seed = self.lock()?.dummies_seed(self.checked.hash.as_bytes(), &agreement.tags, afresh)?;
+        let MatchDraw { number, nonce, afresh } = *begun;
+        let afresh = afresh.then_some(MatchStart { number, nonce });
+        let hash = self.checked.hash.as_bytes();
+        let seed = self.lock()?.dummies_seed(hash, &agreement.tags, afresh.as_ref())?;
         dummies::dummies(rule, &seed).map(Some)
     }
 
@@ -63,7 +62,8 @@ impl OwnerRun<'_> {
             return Ok(());
         }
         let number = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number) + 1;
-        if !first && self.is_afresh(number) && !self.debits_of(agreement, number)?.is_empty() {
+        let afresh = self.is_afresh(number);
+        if !first && afresh && !self.debits_of(agreement, (number, afresh))?.is_empty() {
             return Err(Error::refused(
                 "the connection broke in the match, and another match would be charged again: run again if \
                  that is wanted; with `work` a match goes on where it was",
@@ -85,9 +85,17 @@ impl OwnerRun<'_> {
             // It was charged when it was made.
             return Ok(Vec::new());
         }
+        if let Some(MatchDraw { number, afresh, .. }) = self.going_on() {
+            return self.debits_of(agreement, (number, afresh));
+        }
         let last = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number);
         let number = if self.goes_on() { last.max(1) } else { last + 1 };
-        self.debits_of(agreement, number)
+        self.debits_of(agreement, (number, self.is_afresh(number)))
+    }
+
+    /// Of which beginning the made-up rows of the match over lanes are that goes on.
+    fn going_on(&self) -> Option<MatchDraw> {
+        self.under_way.and_then(|_| self.kept.as_ref()?.match_draw())
     }
 
     /// The number of the match whose sizes were charged: it may have begun once more, afresh, after that.
@@ -146,7 +154,7 @@ impl OwnerRun<'_> {
         self.journal().is_some_and(|folder| matching::is_cut(&folder))
     }
 
-    fn debits_of(&self, agreement: &Agreement, number: u64) -> Result<Vec<Debit>, Error> {
+    fn debits_of(&self, agreement: &Agreement, (number, again): (u64, bool)) -> Result<Vec<Debit>, Error> {
         let me = self.checked.me;
         let Some(charge) = dummies::charge(&self.checked.study, me)? else { return Ok(Vec::new()) };
         if self.party.spine.is_some() {
@@ -156,7 +164,6 @@ impl OwnerRun<'_> {
         let peers = self.checked.roster.parties().filter(|peer| *peer != me);
         let debit = |peer: PartyId| {
             let id = match_id(&study, &agreement.tags, peer);
-            let again = self.is_afresh(number);
             let key = &self.checked.study.parties[peer.index()].key;
             Ok(Debit {
                 release_id: if again { match_again_id(&id, number) } else { id },
@@ -170,14 +177,19 @@ impl OwnerRun<'_> {
     }
 
     /// Counts the match and charges it, unless it goes on after a cut with the dummies that it began with.
-    pub(super) fn begin_match(&self, agreement: &Agreement) -> Result<MatchStart, Error> {
+    pub(super) fn begin_match(&mut self, agreement: &Agreement) -> Result<MatchDraw, Error> {
+        if let Some(draw) = self.going_on() {
+            return Ok(draw);
+        }
+        // What either held of another match is void, before one more is counted.
+        self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match)?;
         let id = self.begun_id(agreement);
         if self.goes_on()
             && let Some(last) = self.lock()?.last_begun(&id)?
         {
-            return Ok(last);
+            return Ok(self.draw_of(last));
         }
-        let of_number = |number| self.debits_of(agreement, number);
+        let of_number = |number| self.debits_of(agreement, (number, self.is_afresh(number)));
         let charges = !of_number(1)?.is_empty();
         if charges && self.goes_on() {
             // Its rows are not these: it could not go on, and nothing is charged for that.
@@ -190,6 +202,10 @@ impl OwnerRun<'_> {
                 begun.number
             )));
         }
-        Ok(begun)
+        Ok(self.draw_of(begun))
+    }
+
+    fn draw_of(&self, MatchStart { number, nonce }: MatchStart) -> MatchDraw {
+        MatchDraw { number, nonce, afresh: self.is_afresh(number) }
     }
 }

@@ -1,11 +1,12 @@
 //! The match of a run that is kept, over lanes of workers.
 
+use super::Event;
 use super::agree::Agreement;
 use super::owner::{OwnerRun, WorkerLanes, units_job};
-use crate::kept::{self, RunLog};
+use crate::kept::{self, MatchDraw, RunLog};
 use crate::stages::Stage as _;
 use crate::stages::matching::{MatchStage, MatchUnit};
-use crate::workers::{self, MatchName, MatchPlace, MatchStages, UnitsJob};
+use crate::workers::{self, MATCH_STAGES, MatchName, MatchPlace, MatchStages, UnitsJob};
 use base::Error;
 use matching::{MatchOutcome, pid};
 use net::Traffic;
@@ -30,14 +31,15 @@ impl OwnerRun<'_> {
         &mut self,
         stage: &MatchStage<'_>,
         unit: &MatchUnit<'_>,
-        agreement: &Agreement,
+        (agreement, draw): (&Agreement, MatchDraw),
     ) -> Result<MatchOutcome, Error> {
         let missing = || Error::misuse("a match over lanes has rows in state, and lanes");
         let WorkerLanes { words, port } = self.match_lanes.take().ok_or_else(missing)?;
         let (state, _) = self.checked.rows.spool().ok_or_else(missing)?;
         let run = blake3::derive_key("tacit 2026-12 lanes of a match v1", self.session.id());
         let name = self.under_way.unwrap_or(agreement.name);
-        let of = MatchName { name, tags: agreement.tags.clone(), goes_on: self.under_way.is_some() };
+        let (tags, goes_on) = (agreement.tags.clone(), self.under_way.is_some());
+        let of = MatchName { name, tags, draw, goes_on };
         let place = self.worker_place(self.workers.into());
         let (threads, scratch) = match place.cores() {
             // Folders of this machine may not be there.
@@ -59,12 +61,22 @@ impl OwnerRun<'_> {
         drop(job);
         if done.as_ref().is_err_and(pid::is_deviation) {
             // A peer that deviated would try again under the keys of this match. That it deviated matters
-            // more than an object that could not be removed.
-            drop(self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match));
+            // more than what could not be written.
+            if let Err(error) = self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match) {
+                let text = format!("the peer deviated, and what is kept of its match could not go: {error}");
+                (self.watch.events)(Event::Note(text));
+            }
         }
         let (done, said) = done?;
         self.match_done = Some(said);
         Ok(done)
+    }
+
+    /// Units of each stage of the match, as many as it began with: the number of workers may be another one
+    /// by now.
+    pub(super) fn units_of_match(&self) -> u32 {
+        let all = self.match_done.as_ref().map_or(0, |done| done.units);
+        (all / MATCH_STAGES.count() as u64) as u32
     }
 
     /// What was said in the match, over lanes as well.

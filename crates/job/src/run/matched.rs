@@ -5,7 +5,7 @@ use super::join::{self, Attached, Half, JoinedRange, Payloads, Shared};
 use super::owner::OwnerRun;
 use super::spine::{self, KeptSpine};
 use crate::align::{Aligned, RangeRows};
-use crate::kept::{KeptMatch, MatchedRecord, RunLog};
+use crate::kept::{KeptMatch, MatchDraw, MatchedRecord, RunLog};
 use crate::memory::{self, MemoryShares};
 use crate::prepare::{Built, Checked};
 use crate::ranges::RowRanges;
@@ -171,7 +171,7 @@ impl OwnerRun<'_> {
                 let begun = self.begin_match(agreement)?;
                 let dummies = self.dummies(agreement, &begun)?;
                 self.sizes_paid = dummies.is_some().then(|| self.begun_id(agreement));
-                self.match_anew(stage, dummies, agreement)?
+                self.match_anew(stage, dummies, (agreement, begun))?
             }
         };
         let in_match = dummies::in_match(&self.checked.study)?.filter(|_| !disclosed.size_hidden);
@@ -259,7 +259,7 @@ impl OwnerRun<'_> {
         &mut self,
         stage: &MatchStage<'_>,
         dummies: Option<Dummies>,
-        agreement: &Agreement,
+        (agreement, draw): (&Agreement, MatchDraw),
     ) -> Result<(Placed, Disclosure, Cost), Error> {
         let rows = self.checked.rows.clone();
         let looks = self.checked.study.matching.contaminated != ContaminatedRule::Ignore;
@@ -278,12 +278,8 @@ impl OwnerRun<'_> {
         let identifiers = &OwnKeys::new(&rows, &order.rows)?;
         let unit = MatchUnit { identifiers, payload: payload.as_deref(), options };
         let over_lanes = self.matches_over_lanes();
-        if self.under_way.is_none() {
-            // What either held of another match is void.
-            self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match)?;
-        }
         let done = match over_lanes {
-            true => self.match_over_lanes(stage, &unit, agreement)?,
+            true => self.match_over_lanes(stage, &unit, (agreement, draw))?,
             false => stage.run(&unit, &mut self.session)?,
         };
         drop(unit);
@@ -295,7 +291,7 @@ impl OwnerRun<'_> {
             }
         };
         let mut price = match over_lanes {
-            true => stage.price_over_lanes(&done.disclosed.sizes, self.workers.into()),
+            true => stage.price_over_lanes(&done.disclosed.sizes, self.units_of_match()),
             false => stage.price(&done.disclosed.sizes)?,
         };
         if resumed {

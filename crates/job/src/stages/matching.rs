@@ -138,9 +138,9 @@ impl<'a> MatchStage<'a> {
         session.step(self.name(), |s| PrivateId.run_over_lanes(s, *identifiers, options, crew))
     }
 
-    /// What that costs, over so many lanes.
-    pub fn price_over_lanes(&self, sizes: &MatchSizes, lanes: u64) -> Cost {
-        let cost = pid::price_over_lanes(sizes.pair(), self.agreed.partitions, lanes);
+    /// What that costs, of so many units in each stage.
+    pub fn price_over_lanes(&self, sizes: &MatchSizes, units: u32) -> Cost {
+        let cost = pid::price_over_lanes(sizes.pair(), units);
         let pulses = self.pulses(sizes).cost(cost.sent.len());
         cost + pulses
     }

@@ -1,6 +1,8 @@
 //! The coordinator of a stage: it carries out what the pure machine of `units` decides, and tells it what has
 //! happened. Words to and from the peer's coordinator, workers, lanes and clocks are here; rules are there.
 
+mod endings;
+
 use super::launch::{Crew, CrewEvent};
 use super::match_units::PinAsker;
 use super::order::{FinishedWork, LaneWay, UnitAttempt, WorkerBeat, WorkerEvent, WorkerOrder};
@@ -8,7 +10,7 @@ use super::words::{WordLink, WordReader, word_link};
 use super::{UnitsDone, UnitsJob, UnitsStage, failed_unit};
 use crate::kept::{RunLog, UnitPin};
 use crate::run::Event;
-use base::{At, ChannelError, Error, Fault};
+use base::{Error, Fault};
 use net::lanes::{LaneArrival, LanePort};
 use net::{Channels, KeyFingerprint, Traffic};
 use report::FailedUnit;
@@ -20,7 +22,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use units::{
     ByeReason, FailureCause, FinishedAttempt, HeldResult, LaneAction, LaneBook, LaneEvent, UnitAction,
-    UnitDeviation, UnitEvent, UnitFailure, UnitMachine, UnitRecord, Word,
+    UnitEvent, UnitFailure, UnitMachine, UnitRecord, Word,
 };
 
 /// How often coordinators say that they are there, and clocks are looked at.
@@ -226,6 +228,7 @@ impl<'j, 'a> UnitsCrew<'j, 'a> {
         match done {
             Ok(done) => coordinator.leave().map(|()| done),
             Err(error) => {
+                let error = coordinator.deviation_behind(error);
                 coordinator.fail(&error);
                 Err(error)
             }
@@ -293,34 +296,6 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         self.failed.extend(log.units(stage).iter().filter_map(failed));
         let held = (0..self.stage.units()).filter(|unit| self.state.held(*unit).is_some());
         self.computed_before = held.count() as u64;
-        Ok(())
-    }
-
-    /// Tells the peer that something has failed.
-    fn fail(&mut self, error: &Error) {
-        // Who was replaced says nothing more: another process speaks for this party.
-        if self.job.log.as_ref().is_some_and(|log| log.borrow().fenced) {
-            return;
-        }
-        let reason = match error.kind() {
-            Fault::Deviated(_) => ByeReason::Deviation,
-            _ => ByeReason::Failed,
-        };
-        // The peer may be what is gone.
-        let _ = self.words.say(&Word::Bye { reason }).and_then(|()| self.words.finish());
-    }
-
-    /// Parts after the last seal.
-    fn leave(&mut self) -> Result<(), Error> {
-        self.words.say(&Word::Bye { reason: ByeReason::Done })?;
-        self.words.finish()?;
-        let until = Instant::now() + self.job.deadline;
-        while !self.parted {
-            match self.inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(input) => self.part(input)?,
-                Err(_) => return Err(self.stands_still(self.job.deadline)),
-            }
-        }
         Ok(())
     }
 
@@ -648,6 +623,9 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             return Ok(());
         }
         let at = UnitAttempt { stage: self.stage.number(), unit, attempt };
+        if let Some(log) = &self.job.log {
+            log.borrow().forget_attempts(at.stage, (unit, attempt))?;
+        }
         let work = Box::new(self.stage.work(unit, attempt)?);
         let progressed = Instant::now();
         self.lanes[usize::from(lane)].running = Some(Running { unit, attempt, rows: 0, progressed });
@@ -735,64 +713,5 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         done.computed_before = std::mem::take(&mut self.computed_before);
         done.peaks = self.lanes.iter().map(|lane| lane.peak_memory).collect();
         Ok(done)
-    }
-
-    fn error(&self, kind: Fault) -> Error {
-        Error::new(self.job.at(self.job.step), kind)
-    }
-
-    fn deviates(&self, UnitDeviation(check): UnitDeviation) -> Error {
-        let At { party, peer, step } = self.job.at(self.job.step);
-        let accused = peer.clone().into_iter().collect();
-        let accusation = base::Accusation { by: party, accused, step, through: None };
-        self.error(Fault::Deviated(check)).accusing(accusation)
-    }
-
-    fn stands_still(&self, limit: Duration) -> Error {
-        let limit_ms = limit.as_millis() as u64;
-        self.error(Fault::Channel(ChannelError::Deadline { limit_ms }))
-    }
-
-    fn left(&self, reason: ByeReason) -> Error {
-        let text = match reason {
-            ByeReason::Done => "it left before all units were sealed",
-            ByeReason::Failed => "the computation failed there",
-            ByeReason::Stopped => "somebody ended the computation there",
-            ByeReason::Deviation => "it holds that this party deviates",
-        };
-        self.error(Fault::Channel(ChannelError::Io(text.to_owned())))
-    }
-
-    fn ended(&self, failure: UnitFailure) -> Error {
-        let spent = matches!(failure, UnitFailure::Numbers { .. } | UnitFailure::Lost { .. });
-        if let Some(log) = &self.job.log {
-            let mut log = log.borrow_mut();
-            (log.gave_up, log.spent) = (true, spent);
-        }
-        let text = match failure {
-            UnitFailure::Numbers { unit } => format!(
-                "unit {unit} was begun as often as it may be, over all processes of this run: remove it at \
-                 both parties and begin anew: tacit state drop"
-            ),
-            UnitFailure::Lost { unit } => format!(
-                "all units were sealed, and the peer's `state` lost the result of unit {unit}: remove this \
-                 run at both parties and begin anew: tacit state drop"
-            ),
-            UnitFailure::Attempts { unit, cause, peer } => {
-                let whose = if peer { "the peer's" } else { "this party's" };
-                let most = units::ATTEMPTS;
-                format!(
-                    "attempts at unit {unit} failed too often ({most} of one process at most), at last on \
-                     {whose} side: {}",
-                    cause.words()
-                )
-            }
-            UnitFailure::Lane { lane, cause } => {
-                let tried = units::LANE_FAILURES;
-                format!("lane {lane} failed {tried} times on end, at last since {}", cause.words())
-            }
-        };
-        let why = self.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        self.error(Fault::Channel(ChannelError::Io(text + &why)))
     }
 }

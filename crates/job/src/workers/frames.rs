@@ -110,6 +110,7 @@ enum FaultFrame {
     Input(String),
     Refused(String),
     Io(String),
+    Limit(String, u64, u64),
 }
 
 impl ErrorFrame {
@@ -125,7 +126,8 @@ impl ErrorFrame {
             Fault::Misuse(text) => FaultFrame::Misuse(text.clone()),
             Fault::Refused(text) => FaultFrame::Refused(text.clone()),
             Fault::Io(text) => FaultFrame::Io(text.clone()),
-            // A bound of ours, worded as it is shown.
+            Fault::Limit { name, value, cap } => FaultFrame::Limit((*name).to_owned(), *value, *cap),
+            // Worded as it is shown.
             _ => FaultFrame::Input(error.to_string()),
         };
         let accused = error.accusation().map(|accusation| accusation.accused.clone());
@@ -147,6 +149,7 @@ impl ErrorFrame {
             FaultFrame::Input(text) => Fault::Input(text),
             FaultFrame::Refused(text) => Fault::Refused(text),
             FaultFrame::Io(text) => Fault::Io(text),
+            FaultFrame::Limit(name, value, cap) => Fault::Limit { name: constant(name), value, cap },
         };
         let (by, at) = (party.clone(), step.clone());
         let error = Error::new(At { party, peer, step }, kind);

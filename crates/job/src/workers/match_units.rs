@@ -9,7 +9,7 @@
 
 use super::coordinate::CoordinatorInput;
 use super::{UnitWork, UnitsCrew, UnitsDone, UnitsStage};
-use crate::kept::UnitPin;
+use crate::kept::{MatchDraw, UnitPin};
 use base::{At, Error, Fault, Seed};
 use matching::pid::{LaneBegun, LaneDone, LaneNotes, LaneStage, LaneStore, LaneTask, LaneWork, UnitCrew};
 use matching::spill::SpillRoom;
@@ -84,6 +84,8 @@ pub(crate) struct MatchName {
     pub name: Bytes32,
     /// The data of both.
     pub tags: Vec<Bytes32>,
+    /// Of which beginning its made-up rows are.
+    pub draw: MatchDraw,
     /// Whether it goes on in this one.
     pub goes_on: bool,
 }
@@ -299,7 +301,12 @@ impl UnitCrew for MatchStages<'_, '_, '_> {
         let secrets = MatchSecrets { begun: begun.clone(), seal: self.place.seal.clone() };
         let secrets = serde_json::to_vec(&secrets);
         let secrets = Zeroizing::new(secrets.map_err(|e| Error::misuse(format!("no keys to keep: {e}")))?);
-        self.crew.log()?.begin_match((self.of.name, &self.of.tags), &self.place.folder, &secrets)
+        let of = (self.of.name, &self.of.tags[..], self.of.draw);
+        self.crew.log()?.begin_match(of, &self.place.folder, &secrets)
+    }
+
+    fn keeps(&self) -> bool {
+        self.crew.log().is_ok_and(|log| log.is_matching())
     }
 
     fn notes(&self) -> LaneNotes {

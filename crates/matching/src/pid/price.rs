@@ -236,11 +236,11 @@ pub fn price(sizes: PairSizes, least: u32) -> Cost {
     Cost { rounds: c.turns.max(p.turns), sent: vec![c.sent, p.sent], ..Cost::zero(2) }
 }
 
-/// The same where units go over so many lanes: no pulses between them, and promises of what a unit will ask.
-/// Turns are those of one session.
+/// The same where so many units of each stage go over lanes: no pulses between them, and promises of what a
+/// unit will ask. Turns are those of one session.
 #[must_use]
-pub fn price_over_lanes(sizes: PairSizes, least: u32, lanes: u64) -> Cost {
-    let parts = Partitioning::over_lanes(sizes.rows, least, lanes);
+pub fn price_over_lanes(sizes: PairSizes, units: u32) -> Cost {
+    let parts = Partitioning::of([0; 2], units);
     let (count, [only_c, only_p]) = (u64::from(parts.count()), sizes.only());
     let slices = 1u64 << slice_bits(sizes.rows, parts);
     let sent = |role: Role| {

@@ -77,6 +77,23 @@ impl Party<'_> {
         self.last_pulses(session, &beat)
     }
 
+    /// The same of what is left after the first `done` rows, whole chunks, where the peer is gone.
+    pub(super) fn hash_rest(
+        &self,
+        own: &dyn IdentifierSource,
+        fingerprint: &ColumnFingerprint,
+        done: u64,
+        keep: &mut dyn FnMut(&[u8; ROW_BYTES]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut u = vec![[0; 32]; CHUNK as usize];
+        for rows in chunks(own.rows()).filter(|rows| rows.start >= done) {
+            let u = &mut u[..len(&rows)];
+            self.hash_chunk(own, fingerprint, rows.clone(), u)?;
+            keep_rows(keep, u, rows)?;
+        }
+        Ok(())
+    }
+
     /// Hashes the rows of one chunk, which must be those that the fingerprint was taken of.
     fn hash_chunk(
         &self,

@@ -13,7 +13,7 @@ use crate::dummies::PaddedIdentifiers;
 use crate::identifiers::{ColumnFingerprint, IdentifierSource as _};
 use crate::matcher::MatchOutcome;
 use crate::spill::SortedRecords;
-use base::{Error, Secret};
+use base::{Error, Fault, Secret};
 use net::Session;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,9 @@ pub trait UnitCrew {
     /// # Errors
     /// When the store fails.
     fn begins(&mut self, begun: &LaneBegun) -> Result<(), Error>;
+
+    /// Whether that outlives this meeting.
+    fn keeps(&self) -> bool;
 
     /// What this party has made by itself in any meeting.
     fn notes(&self) -> LaneNotes;
@@ -195,15 +198,31 @@ impl Party<'_> {
         }
         let fingerprint = fingerprint.ok_or_else(|| Error::misuse("rows have a fingerprint"))?;
         let bits = self.parts.bits();
+        if self.goes_on {
+            // What was noted down may have been lost since: other objects get its names now.
+            crew.note(crew.notes().without_hashed())?;
+        }
         // What an earlier process has left of it is half of a column.
         crew.forget("u")?;
-        let mut u = crew.store().column("u", bits)?;
-        session.step("u", |s| self.hash_own(s, own, fingerprint, &mut |record| u.push(record)))?;
+        let (mut u, mut rows) = (crew.store().column("u", bits)?, 0);
+        let keep = &mut |record: &[u8; ROW_BYTES]| {
+            rows += 1;
+            u.push(record)
+        };
+        let said = session.step("u", |s| self.hash_own(s, own, fingerprint, keep));
+        match &said {
+            // Who is cut off loses no work that needs nobody.
+            Err(error) if crew.keeps() && matches!(error.kind(), Fault::Channel(_)) => {
+                self.hash_rest(own, fingerprint, rows, &mut |record| u.push(record))?;
+            }
+            Err(_) => return Err(said.expect_err("it is one")),
+            Ok(()) => {}
+        }
         let u = u.finish()?;
         let sizes = crew.store().read::<ROW_BYTES>(&[&u], bits)?.part_lens(bits);
         let hashed = (u, sizes);
         crew.note(LaneNotes { hashed: Some(hashed.clone()), ..crew.notes() })?;
-        Ok(hashed)
+        said.map(|()| hashed)
     }
 
     /// Sizes of the peer's are the same in every meeting.

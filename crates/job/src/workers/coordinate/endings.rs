@@ -1,0 +1,132 @@
+//! How the work of a crew ends: goodbyes, and words for what has failed.
+
+use super::super::COMPUTE;
+use super::super::launch::CrewEvent;
+use super::super::order::WorkerEvent;
+use super::{Coordinator, CoordinatorInput, TICK};
+use base::{At, ChannelError, Error, Fault};
+use std::time::{Duration, Instant};
+use units::{ByeReason, FailureCause, UnitDeviation, UnitFailure, Word};
+
+impl Coordinator<'_, '_> {
+    /// Tells the peer that something has failed.
+    pub(super) fn fail(&mut self, error: &Error) {
+        // Who was replaced says nothing more: another process speaks for this party.
+        if self.job.log.as_ref().is_some_and(|log| log.borrow().fenced) {
+            return;
+        }
+        let reason = match error.kind() {
+            Fault::Deviated(_) => ByeReason::Deviation,
+            _ => ByeReason::Failed,
+        };
+        // The peer may be what is gone.
+        let _ = self.words.say(&Word::Bye { reason }).and_then(|()| self.words.finish());
+    }
+
+    /// What own workers have noticed and nobody has looked at, where the peer went first: who deviates on a
+    /// lane and cuts the words at once has deviated all the same. Those at an attempt get a moment to tell.
+    pub(super) fn deviation_behind(&mut self, error: Error) -> Error {
+        if !matches!(error.kind(), Fault::Channel(_)) {
+            return error;
+        }
+        let until = Instant::now() + TICK;
+        loop {
+            let at_work = self.stage.number() != COMPUTE && self.lanes.iter().any(|l| l.running.is_some());
+            let wait = if at_work { until.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
+            let Ok(input) = self.inputs.recv_timeout(wait) else { return error };
+            let CoordinatorInput::Crew(CrewEvent { lane, event, .. }) = input else { continue };
+            match event {
+                WorkerEvent::GaveUp { cause: FailureCause::Deviation, error, .. } => return error,
+                WorkerEvent::GaveUp { .. }
+                | WorkerEvent::Finished { .. }
+                | WorkerEvent::Down { .. }
+                | WorkerEvent::Gone { .. } => self.lanes[usize::from(lane)].running = None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Parts after the last seal.
+    pub(super) fn leave(&mut self) -> Result<(), Error> {
+        self.words.say(&Word::Bye { reason: ByeReason::Done })?;
+        self.words.finish()?;
+        let until = Instant::now() + self.job.deadline;
+        while !self.parted {
+            match self.inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(input) => self.part(input)?,
+                Err(_) => return Err(self.stands_still(self.job.deadline)),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn error(&self, kind: Fault) -> Error {
+        Error::new(self.job.at(self.job.step), kind)
+    }
+
+    pub(super) fn deviates(&self, UnitDeviation(check): UnitDeviation) -> Error {
+        let At { party, peer, step } = self.job.at(self.job.step);
+        let accused = peer.clone().into_iter().collect();
+        let accusation = base::Accusation { by: party, accused, step, through: None };
+        self.error(Fault::Deviated(check)).accusing(accusation)
+    }
+
+    pub(super) fn stands_still(&self, limit: Duration) -> Error {
+        let limit_ms = limit.as_millis() as u64;
+        self.error(Fault::Channel(ChannelError::Deadline { limit_ms }))
+    }
+
+    pub(super) fn left(&self, reason: ByeReason) -> Error {
+        let text = match reason {
+            ByeReason::Done => "it left before all units were sealed",
+            ByeReason::Failed => "the computation failed there",
+            ByeReason::Stopped => "somebody ended the computation there",
+            ByeReason::Deviation => "it holds that this party deviates",
+        };
+        self.error(Fault::Channel(ChannelError::Io(text.to_owned())))
+    }
+
+    pub(super) fn ended(&self, failure: UnitFailure) -> Error {
+        let spent = matches!(failure, UnitFailure::Numbers { .. } | UnitFailure::Lost { .. });
+        let of_match = self.stage.number() != COMPUTE;
+        if let Some(log) = &self.job.log {
+            let mut log = log.borrow_mut();
+            // A match that nobody can go on with is made anew, of the rows that are read.
+            let stays = spent && of_match && log.forget_match().is_ok();
+            (log.gave_up, log.spent) = (true, spent && !stays);
+        }
+        let text = match failure {
+            UnitFailure::Numbers { unit } if of_match => format!(
+                "unit {unit} of the match was begun as often as it may be: run again, and the match is made \
+                 anew"
+            ),
+            UnitFailure::Lost { unit } if of_match => format!(
+                "both count on all units of a stage of the match, and the peer's `state` lost the result of \
+                 unit {unit}: run again, and the match is made anew"
+            ),
+            UnitFailure::Numbers { unit } => format!(
+                "unit {unit} was begun as often as it may be, over all processes of this run: remove it at \
+                 both parties and begin anew: tacit state drop"
+            ),
+            UnitFailure::Lost { unit } => format!(
+                "all units were sealed, and the peer's `state` lost the result of unit {unit}: remove this \
+                 run at both parties and begin anew: tacit state drop"
+            ),
+            UnitFailure::Attempts { unit, cause, peer } => {
+                let whose = if peer { "the peer's" } else { "this party's" };
+                let most = units::ATTEMPTS;
+                format!(
+                    "attempts at unit {unit} failed too often ({most} of one process at most), at last on \
+                     {whose} side: {}",
+                    cause.words()
+                )
+            }
+            UnitFailure::Lane { lane, cause } => {
+                let tried = units::LANE_FAILURES;
+                format!("lane {lane} failed {tried} times on end, at last since {}", cause.words())
+            }
+        };
+        let why = self.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        self.error(Fault::Channel(ChannelError::Io(text + &why)))
+    }
+}
