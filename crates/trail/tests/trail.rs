@@ -35,22 +35,26 @@ impl Office {
         for (at, key) in places.into_iter().zip(&keys) {
             text.replace_range(at..at + 39, &key.fingerprint().to_string());
         }
+        let (study, author) =
+            (StudyFile::parse("lift", &text).unwrap().hash(), keys[0].public_key().unwrap());
+        let proposed = ProposedStudy {
+            text,
+            program: [2; 32],
+            note: String::new(),
+            expires_ms: AT + 1_000_000,
+            windows: Vec::new(),
+            nonce: [8; 16],
+        };
         let body = StatementBody {
-            study: StudyFile::parse("lift", &text).unwrap().hash(),
-            proposal: ProposalId([1; 16]),
-            author: keys[0].public_key().unwrap(),
+            study,
+            proposal: ProposalId::of(&author, &study, &proposed),
+            author,
             recipients: vec![keys[1].fingerprint()],
             number: 0,
             previous: [0; 32],
             seen: [0; 32],
             at_ms: AT,
-            said: Said::Propose(Box::new(ProposedStudy {
-                text,
-                program: [2; 32],
-                note: String::new(),
-                expires_ms: AT + 1_000_000,
-                windows: Vec::new(),
-            })),
+            said: Said::Propose(Box::new(proposed)),
         };
         let record = ProposalRecord::open(SignedStatement::sign(body, &keys[0]).unwrap()).unwrap();
         let mut office = Self { folder: tempfile::tempdir().unwrap(), keys, record };

@@ -19,22 +19,25 @@ const PARTIES: [&str; 2] = ["publisher", "advertiser"];
 fn agreed(pair: &Pair, rho: &str) -> ProposalRecord {
     let keys = PARTIES.map(|name| Identity::load(&pair.path(&format!("{name}.key"))).unwrap());
     let text = study::canonical("study", &read(&pair.path("study.toml"))).unwrap();
+    let (study, author) = (StudyFile::parse("study", &text).unwrap().hash(), keys[0].public_key().unwrap());
+    let proposed = ProposedStudy {
+        text,
+        program: [2; 32],
+        note: String::new(),
+        expires_ms: AT + 1_000_000,
+        windows: Vec::new(),
+        nonce: [8; 16],
+    };
     let body = StatementBody {
-        study: StudyFile::parse("study", &text).unwrap().hash(),
-        proposal: ProposalId([1; 16]),
-        author: keys[0].public_key().unwrap(),
+        study,
+        proposal: ProposalId::of(&author, &study, &proposed),
+        author,
         recipients: vec![keys[1].fingerprint()],
         number: 0,
         previous: [0; 32],
         seen: [0; 32],
         at_ms: AT,
-        said: Said::Propose(Box::new(ProposedStudy {
-            text,
-            program: [2; 32],
-            note: String::new(),
-            expires_ms: AT + 1_000_000,
-            windows: Vec::new(),
-        })),
+        said: Said::Propose(Box::new(proposed)),
     };
     let mut record = ProposalRecord::open(SignedStatement::sign(body, &keys[0]).unwrap()).unwrap();
     for own in &keys {
