@@ -19,7 +19,7 @@ pub struct DataFindings {
     pub columns: Vec<FoundColumn>,
     /// What the files are, in words.
     pub forms: Vec<String>,
-    /// What stands against a study, in words; empty: nothing.
+    /// What stands against a study, in words, names of columns after a colon alone; empty: nothing.
     pub problems: Vec<String>,
 }
 
@@ -34,6 +34,12 @@ pub struct FoundColumn {
     pub empty: u64,
     /// Whether a study may read it.
     pub allowed: bool,
+}
+
+/// A problem for who does not see names of columns.
+#[must_use]
+pub fn without_columns(problem: &str) -> &str {
+    problem.split_once(": ").map_or(problem, |(said, _)| said)
 }
 
 /// Checks a data set of this organisation.

@@ -72,7 +72,8 @@ impl Store {
         let wrong = self.change(count)?;
         if wrong >= IN_A_ROW && self.account(name, now)?.is_some() {
             let what = "wrong password, the fifth in a row or a later one";
-            self.act(&RecordedAct { by: address, what, to: name, at: now }, |_| Ok(()))?;
+            let by = format!("address {address}");
+            self.act(&RecordedAct { by: &by, what, to: name, at: now }, |_| Ok(()))?;
         }
         Ok(())
     }
