@@ -112,12 +112,22 @@ impl Store {
         act: &RecordedAct<'_>,
         change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, rusqlite::Error>,
     ) -> Result<Option<T>, Error> {
+        self.within(|transaction| {
+            let done = change(transaction).map_err(|e| self.explain("write", &e))?;
+            done.map(|done| write_down(transaction, act).map(|()| done)).transpose()
+        })
+    }
+
+    /// One transaction, which is given up where there is an error or nothing to do.
+    fn within<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
         let explain = |e| self.explain("write", &e);
         let mut connection = self.lock();
         let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = begun.map_err(explain)?;
-        let Some(done) = change(&transaction).map_err(explain)? else { return Ok(None) };
-        write_down(&transaction, act)?;
+        let Some(done) = change(&transaction)? else { return Ok(None) };
         transaction.commit().map_err(explain)?;
         Ok(Some(done))
     }

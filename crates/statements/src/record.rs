@@ -89,6 +89,8 @@ pub struct ProposalRecord {
     proposed: ProposedStudy,
     /// By party.
     chains: Vec<Vec<SignedStatement>>,
+    /// What each chain comes to.
+    standings: Vec<Standing>,
     /// Two statements each that cannot both be.
     forks: Vec<[SignedStatement; 2]>,
 }
@@ -118,7 +120,10 @@ impl ProposalRecord {
         let proposer = place(&parties, &first.author()).ok_or(NotKept::Other)?;
         let mut chains = vec![Vec::new(); parties.len()];
         chains[proposer].push(first);
-        Ok(Self { id, study, title, parties, proposer, proposed, chains, forks: Vec::new() })
+        let mut standings: Vec<Standing> =
+            (0..parties.len()).map(|party| Standing::of([], party == proposer)).collect();
+        standings[proposer].take(Act::Propose);
+        Ok(Self { id, study, title, parties, proposer, proposed, chains, standings, forks: Vec::new() })
     }
 
     /// Keeps a statement that came, or that this party made. Again, in any order of authors: the same comes
@@ -158,7 +163,8 @@ impl ProposalRecord {
             // It stands on another statement of its author with the number before.
             return Ok(self.fork(author, number.saturating_sub(1), statement));
         }
-        let counts = self.standing(author).take(self.act(&statement));
+        let act = self.act(&statement);
+        let counts = self.standings[author].take(act);
         self.chains[author].push(statement);
         Ok(KeptStatement::New { counts })
     }
@@ -237,10 +243,6 @@ impl ProposalRecord {
             && holds_long_enough(terms.expires_ms, at_ms)
     }
 
-    fn standing(&self, party: usize) -> Standing {
-        Standing::of(self.chains[party].iter().map(|one| self.act(one)), party == self.proposer)
-    }
-
     /// The statements of a party that count, in order.
     pub(crate) fn counted(&self, party: usize) -> impl Iterator<Item = &StatementBody> {
         let mut standing = Standing::of([], party == self.proposer);
@@ -250,8 +252,7 @@ impl ProposalRecord {
     /// What all statements come to.
     #[must_use]
     pub fn view(&self) -> ProposalView {
-        let standings = (0..self.parties.len()).map(|party| self.standing(party)).collect();
-        ProposalView { standings, frozen: self.is_frozen() }
+        ProposalView { standings: self.standings.clone(), frozen: self.is_frozen() }
     }
 
     /// What stands for everything that a party has of the others.
@@ -356,7 +357,6 @@ impl ProposalRecord {
     /// for everybody, whatever clocks say.
     #[must_use]
     pub fn runs_out(&self, party: usize, now_ms: u64) -> Option<Said> {
-        let standing = self.standing(party);
         let (text, closing): (_, fn(ClosingReason) -> Said) = match self.terms(party) {
             Some(terms) if terms.expires_ms <= now_ms => ("The consent ran out.", Said::Withdraw),
             None if self.proposed.expires_ms <= now_ms => ("The proposal ran out.", Said::Refuse),
@@ -364,7 +364,7 @@ impl ProposalRecord {
         };
         let said = closing(ClosingReason { code: ClosingCode::Expired, text: text.to_owned() });
         // A run that is under way is not broken off by the clock; nor is one that waits for its peer.
-        if standing.is_in_a_run() || self.may_say(party, now_ms, &said).is_err() {
+        if self.standings[party].is_in_a_run() || self.may_say(party, now_ms, &said).is_err() {
             return None;
         }
         Some(said)

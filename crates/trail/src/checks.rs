@@ -55,8 +55,9 @@ pub fn check_consents(
     for debit in debits.iter().filter(|debit| debit.protects && !debit.given_back) {
         let seen = |viewer: &&str| *viewer == PUBLIC || debit.peer_key.split(' ').any(|peer| peer == *viewer);
         for viewer in debit.viewer_key.split(' ').filter(seen) {
-            let [rho, delta] = [&debit.exact_rho, &debit.exact_delta].map(|text| parse(text));
-            let (Some(rho), Some(delta)) = (rho, delta) else {
+            // What sizes cost is a sum of fractions, and has more digits than a statement may hold.
+            let exact = [&debit.exact_rho, &debit.exact_delta].map(|text| text.parse::<Rational>());
+            let [Ok(rho), Ok(delta)] = exact else {
                 return Err(Error::input("a debit has no numbers as its rho and delta"));
             };
             let (spent, count) = charged.entry([&debit.study, viewer]).or_default();

@@ -374,6 +374,9 @@ fn what_was_charged_was_consented_to() {
     let delta = EntryRow { exact_delta: "1/10".to_owned(), ..debit(&study, peer, "1/10") };
     let told = check(&[delta]).unwrap_err().to_string();
     assert!(told.contains("charged 0.1 (delta)"), "{told}");
+    let small = format!("1/1{}", "0".repeat(60));
+    let delta = EntryRow { exact_delta: small, ..debit(&study, peer, "1/10") };
+    assert!(check(&[delta]).unwrap_err().to_string().contains("(delta)"), "it has more digits than 2^128");
     assert_eq!(check(&[debit(&study, peer, "1/10")]), Ok(1));
     let by_hand = debit(&"7".repeat(64), peer, "9");
     assert_eq!(check(&[debit(&study, peer, "1/20"), debit(&study, peer, "1/20"), by_hand]), Ok(2));

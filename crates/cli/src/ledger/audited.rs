@@ -81,7 +81,8 @@ pub fn verify(
     let compared = peer.map(|peer| trail::compare(&audited.file, &SignedTrail::read(peer)?)).transpose()?;
     if as_json {
         return output::print_json(&json!({
-            "ledger": path.display().to_string(), "signer": by.map(|by| by.to_string()), "signed": signed, "log": audited.log, "agreed": agreed,
+            "ledger": path.display().to_string(), "signer": by.map(|by| by.to_string()), "signed": signed,
+            "log": audited.log, "agreed": agreed,
             "proposals": proposals.iter().map(proposal_json).collect::<Vec<_>>(), "peer": compared,
         }));
     }
@@ -122,8 +123,8 @@ pub fn verify(
     }));
     lines.extend(compared.map(|found: ComparedTrails| {
         format!(
-            "The other side's file is signed by {}. Both sides hold {} and {}; {} are here alone, {} there alone. Of {} nothing is there, of {} \
-             nothing is here.",
+            "The other side's file is signed by {}. Both sides hold {} and {}; {} are here alone, {} there \
+             alone. Of {} nothing is there, of {} nothing is here.",
             found.signer.as_deref().unwrap_or("nobody"),
             counted(found.both as u64, "statement"),
             counted(found.signatures as u64, "signature"),

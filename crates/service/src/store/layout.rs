@@ -9,8 +9,9 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [fn(&Transaction<'_>) -> Result<(), StepFailed>; 2] =
-    [|transaction| Ok(transaction.execute_batch(V1)?), chained];
+const STEPS: [LayoutStep; 2] = [|transaction| Ok(transaction.execute_batch(V1)?), chained];
+
+type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
 
 /// The version that this program writes.
 const VERSION: i32 = STEPS.len() as i32;

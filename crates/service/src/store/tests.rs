@@ -213,6 +213,17 @@ fn what_was_changed_meanwhile_stays_changed() {
 }
 
 #[test]
+fn a_wrong_password_and_its_line_are_one_transaction() {
+    let (folder, store) = with_account("ann");
+    (0..4).for_each(|_| store.count_wrong("ann", "10.0.0.1", NOW).expect("counted"));
+    let other = rusqlite::Connection::open(folder.path().join("service.db")).expect("opens");
+    let full = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END";
+    other.execute_batch(full).expect("made");
+    assert!(store.count_wrong("ann", "10.0.0.1", NOW).is_err());
+    assert_eq!(store.may_try("ann", "10.0.0.2", NOW).expect("reads"), Allowed::Now);
+}
+
+#[test]
 fn a_data_set_is_no_account() {
     let (_folder, store) = with_account("ann");
     store.keep_check("stella", "ann", NOW, "{}").expect("kept");
