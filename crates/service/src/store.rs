@@ -105,8 +105,8 @@ impl Store {
         done.ok_or_else(|| Error::misuse("a change that does not refuse was refused"))
     }
 
-    /// The same, where `change` says by `None` that there is nothing to do any more: nothing has changed then,
-    /// and no line is written.
+    /// The same, where `change` says by `None` that there is nothing to do any more: nothing has changed
+    /// then, and no line is written.
     fn act_if<T>(
         &self,
         act: &RecordedAct<'_>,

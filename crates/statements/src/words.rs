@@ -114,8 +114,8 @@ impl ProposalRecord {
         let has = |party: &KeyFingerprint| self.forks().iter().any(|[one, _]| one.author() == *party);
         let places = (0..).zip(self.parties()).filter(|(_, party)| has(party)).map(|(place, _)| place);
         format!(
-            "Frozen: {} has signed two statements that cannot both be. Both are kept as evidence, and nothing \
-             more is said on this proposal; speak with its operator.",
+            "Frozen: {} has signed two statements that cannot both be. Both are kept as evidence, and \
+             nothing more is said on this proposal; speak with its operator.",
             naming.all(places)
         )
     }

@@ -121,20 +121,22 @@ pub fn verify(
             record.state_words(Naming(&names))
         )
     }));
-    lines.extend(compared.map(|found: ComparedTrails| {
-        format!(
-            "The other side's file is signed by {}. Both sides hold {} and {}; {} are here alone, {} there \
-             alone. Of {} nothing is there, of {} nothing is here.",
-            found.signer.as_deref().unwrap_or("nobody"),
-            counted(found.both as u64, "statement"),
-            counted(found.signatures as u64, "signature"),
-            found.here,
-            found.there,
-            counted(found.proposals_here as u64, "proposal"),
-            counted(found.proposals_there as u64, "proposal")
-        )
-    }));
+    lines.extend(compared.as_ref().map(compared_words));
     output::print(&lines.join("\n"))
+}
+
+fn compared_words(found: &ComparedTrails) -> String {
+    format!(
+        "The other side's file is signed by {}. Both sides hold {} and {}; {} are here alone, {} there \
+         alone. Of {} nothing is there, of {} nothing is here.",
+        found.signer.as_deref().unwrap_or("nobody"),
+        counted(found.both as u64, "statement"),
+        counted(found.signatures as u64, "signature"),
+        found.here,
+        found.there,
+        counted(found.proposals_here as u64, "proposal"),
+        counted(found.proposals_there as u64, "proposal")
+    )
 }
 
 fn of_file(path: &Path, service: Option<&Path>) -> Result<Audited, Error> {
@@ -151,8 +153,8 @@ fn of_file(path: &Path, service: Option<&Path>) -> Result<Audited, Error> {
 fn of_store(path: &Path, service: Option<&Path>) -> Result<Audited, Error> {
     let Some(service) = service else {
         return Err(Error::input(
-            "--peer compares statements, and --signer is of a signed file: name the folder of the service with \
-             --service, or a file that `tacit ledger export --out` wrote",
+            "--peer compares statements, and --signer is of a signed file: name the folder of the service \
+             with --service, or a file that `tacit ledger export --out` wrote",
         ));
     };
     let ledger = open(path)?;

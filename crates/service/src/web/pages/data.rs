@@ -78,8 +78,8 @@ pub fn one(visit: &Visit<'_>) -> Result<Answer, Stop> {
                 ));
             }
             Err(_) => {
-                let said = "The check failed. Whoever sees the columns of these data sees why; on the machine, \
-                            tacit service data says it.";
+                let said = "The check failed. Whoever sees the columns of these data sees why; on the \
+                            machine, tacit service data says it.";
                 parts.push(element("div", &[("class", "box stop")], [words("p", "", said)]));
             }
         }
