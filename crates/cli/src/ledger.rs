@@ -32,11 +32,13 @@ pub fn run(args: &LedgerArgs) -> Result<(), Error> {
         LedgerAction::Allow { ledger, peer, lineage, reason } => {
             allow(ledger, (peer, lineage.as_deref(), reason), args.json)
         }
-        LedgerAction::Verify { ledger, service: None, peer: None } if !trail::is_trail(ledger) => {
+        LedgerAction::Verify { ledger, service: None, peer: None, signer: None }
+            if !trail::is_trail(ledger) =>
+        {
             verify(ledger, args.json)
         }
-        LedgerAction::Verify { ledger, service, peer } => {
-            audited::verify(ledger, service.as_deref(), peer.as_deref(), args.json)
+        LedgerAction::Verify { ledger, service, peer, signer } => {
+            audited::verify(ledger, service.as_deref(), (peer.as_deref(), *signer), args.json)
         }
         LedgerAction::Export { ledger, out: Some(out), identity: Some(identity), service, study, .. } => {
             let scope = (service.as_deref(), study.as_deref());

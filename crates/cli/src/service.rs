@@ -84,7 +84,7 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
 
 fn check(path: &Path, as_json: bool) -> Result<(), Error> {
     let file = RulesFile::read(path)?;
-    let (said, hash) = (service::words(&file.settings), base::hex(&file.hash()));
+    let (said, hash) = (service::words(&file.settings, &|_| true), base::hex(&file.hash()));
     if as_json {
         let said: Vec<_> =
             said.iter().map(|(about, lines)| json!({ "about": about, "lines": lines })).collect();
@@ -151,11 +151,18 @@ fn tell(listening: &Listening, standing: &RulesStanding, as_json: bool) -> Resul
 }
 
 fn data(path: &Path, name: &str, child: bool, as_json: bool) -> Result<(), Error> {
-    let settings = RulesFile::read(path)?.settings;
-    if child {
-        terminal::machine::end_with_parent();
-        terminal::machine::limit_memory(settings.policy.jobs_memory);
-    }
+    let settings = match child {
+        false => RulesFile::read(path)?.settings,
+        true => {
+            terminal::machine::end_with_parent();
+            // The service says which rules hold: the file may say others that nobody has accepted.
+            let text =
+                std::io::read_to_string(std::io::stdin()).map_err(|e| Error::io("no rules came", &e))?;
+            let settings = RulesFile::parse(path, &text)?;
+            terminal::machine::limit_memory(settings.policy.jobs_memory);
+            settings
+        }
+    };
     let found = service::check(&settings, name)?;
     match as_json {
         true => output::print_json(&found),

@@ -19,7 +19,7 @@ pub struct DataFindings {
     pub columns: Vec<FoundColumn>,
     /// What the files are, in words.
     pub forms: Vec<String>,
-    /// What stands against a study, in words; empty: nothing.
+    /// What stands against a study, in words, names of columns after a colon alone; empty: nothing.
     pub problems: Vec<String>,
 }
 
@@ -34,6 +34,12 @@ pub struct FoundColumn {
     pub empty: u64,
     /// Whether a study may read it.
     pub allowed: bool,
+}
+
+/// A problem for who does not see names of columns.
+#[must_use]
+pub fn without_columns(problem: &str) -> &str {
+    problem.split_once(": ").map_or(problem, |(said, _)| said)
 }
 
 /// Checks a data set of this organisation.
@@ -112,12 +118,18 @@ fn beneath(root: &Path, path: &Path) -> Result<PathBuf, Error> {
     let name = if fixed.as_os_str().is_empty() { Path::new(".") } else { &fixed };
     openat2(&folder, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
         .map_err(|e| refused(&whole, e))?;
-    no_links_in(&root.join(&fixed))?;
+    let rest: PathBuf = path.iter().skip(fixed.iter().count()).collect();
+    let deep = match rest.to_string_lossy().contains("**") {
+        true => usize::MAX,
+        false => rest.iter().count(),
+    };
+    no_links_in(&root.join(&fixed), deep)?;
     Ok(whole)
 }
 
-/// Refuses a folder with links in it; a file is none.
-fn no_links_in(folder: &Path) -> Result<(), Error> {
+/// Refuses a folder with links in it, and in those below that so many parts of a pattern lead to; a file is
+/// none.
+fn no_links_in(folder: &Path, deep: usize) -> Result<(), Error> {
     if !folder.is_dir() {
         return Ok(());
     }
@@ -129,6 +141,9 @@ fn no_links_in(folder: &Path) -> Result<(), Error> {
                 "{} is a link; below data_root there may be none",
                 path.display()
             )));
+        }
+        if deep > 1 {
+            no_links_in(&path, deep - 1)?;
         }
     }
     Ok(())
@@ -151,6 +166,12 @@ mod tests {
         std::os::unix::fs::symlink(place.path(), root.join("away")).expect("linked");
         std::os::unix::fs::symlink(&out, root.join("deep/inside.csv")).expect("linked");
         for path in ["link.csv", "away/secret.csv", "../secret.csv", "deep", "deep/*.csv", "none.csv"] {
+            assert!(beneath(&root, Path::new(path)).is_err(), "{path} is opened");
+        }
+        std::fs::create_dir_all(root.join("wide/sub/sub")).expect("made");
+        std::os::unix::fs::symlink(&out, root.join("wide/sub/sub/rows.csv")).expect("linked");
+        assert!(beneath(&root, Path::new("wide/*")).is_ok());
+        for path in ["wide/*/sub/*.csv", "wide/**/rows.csv", "wide/s*/sub/rows.csv"] {
             assert!(beneath(&root, Path::new(path)).is_err(), "{path} is opened");
         }
         assert!(beneath(&root, &out).is_err(), "an absolute path is opened");

@@ -1,5 +1,6 @@
 //! Passwords: argon2id, at most two at a time, and none that is guessed soon.
 
+use crate::store::Store;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
 use base::Error;
@@ -27,8 +28,29 @@ pub struct PasswordDesk {
 pub enum PasswordVerdict {
     /// Another one.
     Wrong,
-    /// The right one; with the text to keep in place of one under older costs.
-    Right(Option<String>),
+    /// The right one.
+    Right(HeldPassword),
+}
+
+/// A password that was right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldPassword {
+    /// The hash that it was compared with.
+    pub hash: String,
+    /// The text to keep in place of one under older costs.
+    anew: Option<String>,
+}
+
+impl HeldPassword {
+    /// The hash that is kept of it from now on.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn kept(self, store: &Store, account: &str) -> Result<String, Error> {
+        let Some(anew) = self.anew else { return Ok(self.hash) };
+        store.rehash(account, &self.hash, &anew)?;
+        Ok(anew)
+    }
 }
 
 /// All hands are full; ask again in a second.
@@ -67,7 +89,7 @@ impl PasswordDesk {
                 let (memory, passes, lanes) = COST;
                 let as_now = hash.contains(&format!("m={memory},t={passes},p={lanes}"));
                 let anew = if as_now { None } else { self::hash(password.as_bytes()).ok() };
-                Ok(PasswordVerdict::Right(anew))
+                Ok(PasswordVerdict::Right(HeldPassword { hash: hash.to_owned(), anew }))
             }
             _ => Ok(PasswordVerdict::Wrong),
         }
@@ -156,7 +178,7 @@ mod tests {
         let kept = desk.hash("zwo\u{308}lf Boxkämpfer").expect("free").expect("hashes");
         assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{kept}");
         let right = desk.compare("zw\u{f6}lf Boxkämpfer", Some(&kept));
-        assert_eq!(right, Ok(PasswordVerdict::Right(None)));
+        assert!(matches!(right, Ok(PasswordVerdict::Right(HeldPassword { anew: None, .. }))));
         assert_eq!(desk.compare("zwolf Boxkämpfer", Some(&kept)), Ok(PasswordVerdict::Wrong));
         assert_eq!(desk.compare("anything", None), Ok(PasswordVerdict::Wrong));
     }
@@ -168,8 +190,11 @@ mod tests {
             Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::new(8192, 1, 1, None).expect("ok"));
         let kept = older.hash_password(b"old but right").expect("hashes").to_string();
         let verdict = desk.compare("old but right", Some(&kept));
-        let Ok(PasswordVerdict::Right(Some(anew))) = verdict else { panic!("{verdict:?}") };
-        assert_eq!(desk.compare("old but right", Some(&anew)), Ok(PasswordVerdict::Right(None)));
+        let Ok(PasswordVerdict::Right(HeldPassword { anew: Some(anew), .. })) = verdict else {
+            panic!("{verdict:?}")
+        };
+        let again = desk.compare("old but right", Some(&anew));
+        assert!(matches!(again, Ok(PasswordVerdict::Right(HeldPassword { anew: None, .. }))));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub enum RulesStanding {
     /// The file says something else than what was accepted.
     Changed,
     /// The file does not parse, or is not there.
-    Broken(String),
+    Broken,
 }
 
 impl RulesStanding {
@@ -39,8 +39,13 @@ impl RulesStanding {
                  holds. On the machine: tacit service accept."
                     .to_owned(),
             ),
-            Self::Broken(why) => {
-                Some(format!("service.toml cannot be read, and what was accepted before holds: {why}"))
+            Self::Broken => {
+                // A page is not for all who may see paths and names in the file.
+                Some(
+                    "service.toml cannot be read, and what was accepted before holds. On the machine, tacit \
+                     service check says what is wrong."
+                        .to_owned(),
+                )
             }
         }
     }
@@ -82,7 +87,7 @@ impl Rules {
         }
         let (settings, standing) = match look(&self.path, RulesFile::read(&self.path), store) {
             Ok(found) => found,
-            Err(error) => (held.settings, RulesStanding::Broken(error.to_string())),
+            Err(_) => (held.settings, RulesStanding::Broken),
         };
         let found = RulesNow { settings, standing, looked: now };
         *self.now.write().unwrap_or_else(std::sync::PoisonError::into_inner) = found.clone();
@@ -105,7 +110,7 @@ fn look(
     let standing = match file {
         Ok(file) if file.hash() == accepted.hash => RulesStanding::Accepted,
         Ok(_) => RulesStanding::Changed,
-        Err(error) => RulesStanding::Broken(error.to_string()),
+        Err(_) => RulesStanding::Broken,
     };
     Ok((Arc::new(settings), standing))
 }

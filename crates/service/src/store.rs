@@ -2,7 +2,8 @@
 //! write-ahead log, on stable storage before a call returns, readable by its owner alone.
 //!
 //! Whatever changes something goes through [`Store::act`]: the change and the line that says who made it are
-//! one transaction, and if the line cannot be written, nothing happens.
+//! one transaction, and if the line cannot be written, nothing happens. The lines are the audit log of the
+//! crate `trail`: a chain, which whoever audits the organisation can check.
 
 mod accounts;
 mod checks;
@@ -12,7 +13,7 @@ mod sessions;
 mod tests;
 mod tries;
 
-pub use accounts::{Account, AccountState};
+pub use accounts::{Account, AccountState, PasswordRight};
 pub use sessions::OpenSession;
 pub use tries::Allowed;
 
@@ -100,13 +101,35 @@ impl Store {
         act: &RecordedAct<'_>,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
     ) -> Result<T, Error> {
-        self.change(|transaction| {
-            let done = change(transaction)?;
-            let RecordedAct { by, what, to, at } = act;
-            let sql = "INSERT INTO acts (at, by, what, subject) VALUES (?1, ?2, ?3, ?4)";
-            transaction.execute(sql, params![at.cast_signed(), by, what, to])?;
-            Ok(done)
+        let done = self.act_if(act, |transaction| change(transaction).map(Some))?;
+        done.ok_or_else(|| Error::misuse("a change that does not refuse was refused"))
+    }
+
+    /// The same, where `change` says by `None` that there is nothing to do any more: nothing has changed
+    /// then, and no line is written.
+    fn act_if<T>(
+        &self,
+        act: &RecordedAct<'_>,
+        change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, rusqlite::Error>,
+    ) -> Result<Option<T>, Error> {
+        self.within(|transaction| {
+            let done = change(transaction).map_err(|e| self.explain("write", &e))?;
+            done.map(|done| write_down(transaction, act).map(|()| done)).transpose()
         })
+    }
+
+    /// One transaction, which is given up where there is an error or nothing to do.
+    fn within<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        let explain = |e| self.explain("write", &e);
+        let mut connection = self.lock();
+        let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = begun.map_err(explain)?;
+        let Some(done) = change(&transaction)? else { return Ok(None) };
+        transaction.commit().map_err(explain)?;
+        Ok(Some(done))
     }
 
     /// Changes what is nobody's act: counters, and when a session was last used.
@@ -134,8 +157,8 @@ impl Store {
     /// When the store cannot be read.
     pub fn acts_of(&self, account: &str, most: u64) -> Result<Vec<ActRow>, Error> {
         self.read(|connection| {
-            let sql = "SELECT at, by, what, subject FROM acts WHERE by = ?1 OR subject = ?1 \
-                       ORDER BY number DESC LIMIT ?2";
+            let sql = "SELECT at_ms / 1000, actor, action, subject FROM audit \
+                       WHERE actor = ?1 OR subject = ?1 ORDER BY number DESC LIMIT ?2";
             let mut query = connection.prepare_cached(sql)?;
             let row = |row: &rusqlite::Row<'_>| {
                 let at = row.get::<_, i64>(0)?.unsigned_abs();
@@ -144,6 +167,19 @@ impl Store {
             query.query_map(params![account, most.cast_signed()], row)?.collect()
         })
     }
+}
+
+/// Adds a line to the audit log: the one that `tacit ledger verify --service` checks and exports.
+fn write_down(transaction: &Transaction<'_>, act: &RecordedAct<'_>) -> Result<(), Error> {
+    let RecordedAct { by, what, to, at } = *act;
+    let entry = trail::NewEntry {
+        at_ms: at.saturating_mul(1_000),
+        actor: by,
+        action: what,
+        subject: to,
+        detail: &serde_json::Value::Null,
+    };
+    trail::append(transaction, &entry).map(drop)
 }
 
 fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {

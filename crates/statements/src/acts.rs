@@ -221,13 +221,15 @@ pub enum ProposalState {
     Closed,
     /// All have their answer.
     Answered,
+    /// Somebody has signed two things that cannot both be.
+    Frozen,
 }
 
 impl ProposalState {
-    /// Whether it never changes again.
+    /// Whether it never changes again, unless somebody turns out to have signed two things.
     #[must_use]
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Closed | Self::Answered)
+        matches!(self, Self::Closed | Self::Answered | Self::Frozen)
     }
 
     /// Its name, as programs read it.
@@ -245,6 +247,7 @@ impl ProposalState {
             Self::Asks => "asks",
             Self::Closed => "closed",
             Self::Answered => "answered",
+            Self::Frozen => "frozen",
         }
     }
 }
@@ -254,6 +257,8 @@ impl ProposalState {
 pub struct ProposalView {
     /// In one order of parties at everybody.
     pub standings: Vec<Standing>,
+    /// Somebody has signed two things that cannot both be.
+    pub frozen: bool,
 }
 
 impl ProposalView {
@@ -266,6 +271,10 @@ impl ProposalView {
     /// Where the proposal stands. The first that holds, in the order of `docs/protocols/statements.md`.
     #[must_use]
     pub fn state(&self) -> ProposalState {
+        // Which of two things somebody hears first differs: what follows from either is no common state.
+        if self.frozen {
+            return ProposalState::Frozen;
+        }
         let all = &self.standings;
         let newest = self.newest();
         if (1..=newest).any(|run| all.iter().all(|party| party.answered(run))) {
@@ -350,7 +359,10 @@ impl ProposalView {
         };
         let in_newest = |party: &Standing| party.runs.get(&newest).copied();
         match self.state() {
-            ProposalState::Closed | ProposalState::Answered | ProposalState::Empty => Vec::new(),
+            ProposalState::Closed
+            | ProposalState::Answered
+            | ProposalState::Frozen
+            | ProposalState::Empty => Vec::new(),
             ProposalState::Asks => of(&|party| party.asking().is_some()),
             ProposalState::Proposed | ProposalState::Consented => of(&|party| party.consent.is_none()),
             ProposalState::Scheduled => of(&|_| true),

@@ -1,7 +1,7 @@
 //! A statement without its signature, and its bytes.
 
 use crate::STATEMENT_VERSION;
-use crate::said::{Said, Source};
+use crate::said::{ProposedStudy, Said, Source};
 use base::hex;
 use base::limits::PARTIES;
 use net::identity::{KeyFingerprint, PUBLIC_KEY_BYTES};
@@ -10,10 +10,25 @@ use study::StudyHash;
 
 /// What the digest of a statement is a hash for.
 const DIGEST: &str = "tacit 2026-12 statement v1";
+/// What the name of a proposal is a hash for.
+const PROPOSAL: &str = "tacit 2026-12 proposal v1";
 
-/// Names one proposal: random, drawn by the proposer. Two proposals of one study are two.
+/// Names one proposal: a hash of who proposes and of all that is proposed, a nonce included. So a statement
+/// about it is about one text under one author, and two proposals of one study are two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProposalId(pub [u8; 16]);
+
+impl ProposalId {
+    /// The name of what this author proposes.
+    #[must_use]
+    pub fn of(author: &[u8; PUBLIC_KEY_BYTES], study: &StudyHash, proposed: &ProposedStudy) -> Self {
+        let mut bytes = [&author[..], study.as_bytes()].concat();
+        proposed.encode(&mut bytes);
+        let mut id = [0; 16];
+        id.copy_from_slice(&blake3::derive_key(PROPOSAL, &bytes)[..16]);
+        Self(id)
+    }
+}
 
 impl fmt::Debug for ProposalId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -54,6 +54,7 @@ pub(crate) fn bodies() -> Vec<StatementBody> {
             note: String::new(),
             expires_ms: 3,
             windows: vec![window],
+            nonce: [3; 16],
         })),
         Said::Consent(Box::new(ConsentTerms {
             program: [2; 32],

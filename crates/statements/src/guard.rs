@@ -29,6 +29,8 @@ pub enum Objection {
     Notes,
     /// Another party has said two things under one number.
     Frozen,
+    /// The proposal is too old for a consent, or the own consent for a run.
+    RanOut,
     /// A consent is to the proposed program, its charges are to the study's parties, and it expires.
     Terms,
 }
@@ -50,6 +52,7 @@ impl fmt::Display for Objection {
                 "a party has said two things under one number: nothing more is said on this proposal. Both \
                  are kept; speak with its operator"
             }
+            Self::RanOut => "its time ran out: a proposal holds until it expires, and so does a consent",
             Self::Terms => {
                 "a consent is to the program that was proposed, charges parties of the study, and expires \
                  within 90 days"

@@ -60,7 +60,7 @@ impl World {
             false => self.heard[party][speaker],
         };
         let standing = |speaker| Standing::of(self.chains[speaker][..heard(speaker)].to_vec(), speaker == 0);
-        ProposalView { standings: (0..self.chains.len()).map(standing).collect() }
+        ProposalView { standings: (0..self.chains.len()).map(standing).collect(), frozen: false }
     }
 
     fn parties(&self) -> std::ops::Range<usize> {

@@ -89,6 +89,8 @@ pub struct ProposalRecord {
     proposed: ProposedStudy,
     /// By party.
     chains: Vec<Vec<SignedStatement>>,
+    /// What each chain comes to.
+    standings: Vec<Standing>,
     /// Two statements each that cannot both be.
     forks: Vec<[SignedStatement; 2]>,
 }
@@ -97,7 +99,8 @@ impl ProposalRecord {
     /// Begins with the statement that proposes the study.
     ///
     /// # Errors
-    /// When it is another statement, or what it proposes is no study of these parties.
+    /// When it is another statement, its author did not name the proposal, or what it proposes is no study of
+    /// these parties.
     pub fn open(first: SignedStatement) -> Result<Self, NotKept> {
         let body = first.body();
         let Said::Propose(proposed) = &body.said else { return Err(NotKept::NoProposal) };
@@ -106,6 +109,9 @@ impl ProposalRecord {
         }
         let (id, study, parties) = (body.proposal, body.study, first.parties());
         let proposed = (**proposed).clone();
+        if id != ProposalId::of(&body.author, &study, &proposed) {
+            return Err(NotKept::Other);
+        }
         let title = check_study(&proposed.text, &study, &parties).map_err(NotKept::Study)?;
         if !holds_long_enough(proposed.expires_ms, body.at_ms) {
             let text = format!("a proposal expires after it is made and within {DAYS} days");
@@ -114,7 +120,10 @@ impl ProposalRecord {
         let proposer = place(&parties, &first.author()).ok_or(NotKept::Other)?;
         let mut chains = vec![Vec::new(); parties.len()];
         chains[proposer].push(first);
-        Ok(Self { id, study, title, parties, proposer, proposed, chains, forks: Vec::new() })
+        let mut standings: Vec<Standing> =
+            (0..parties.len()).map(|party| Standing::of([], party == proposer)).collect();
+        standings[proposer].take(Act::Propose);
+        Ok(Self { id, study, title, parties, proposer, proposed, chains, standings, forks: Vec::new() })
     }
 
     /// Keeps a statement that came, or that this party made. Again, in any order of authors: the same comes
@@ -128,6 +137,12 @@ impl ProposalRecord {
             return Err(NotKept::Other);
         }
         let author = place(&self.parties, &statement.author()).ok_or(NotKept::Other)?;
+        // The name of the proposal is of its author and text: who proposes otherwise proposes another one.
+        if let Said::Propose(proposed) = &body.said
+            && self.id != ProposalId::of(&body.author, &self.study, proposed)
+        {
+            return Err(NotKept::Other);
+        }
         let chain = &self.chains[author];
         // 128 bits of a key are in its fingerprint: the whole key stays the one of the first statement.
         if chain.first().is_some_and(|first| first.body().author != body.author) {
@@ -148,16 +163,17 @@ impl ProposalRecord {
             // It stands on another statement of its author with the number before.
             return Ok(self.fork(author, number.saturating_sub(1), statement));
         }
-        let counts = self.standing(author).take(self.act(&statement));
+        let act = self.act(&statement);
+        let counts = self.standings[author].take(act);
         self.chains[author].push(statement);
         Ok(KeptStatement::New { counts })
     }
 
     fn fork(&mut self, author: usize, number: usize, statement: SignedStatement) -> KeptStatement {
         let known = self.chains[author].get(number).cloned();
-        let seen = self.forks.iter().any(|[_, other]| other.digest() == statement.digest());
-        // One pair is proof; more would be room that a peer fills.
-        if let Some(known) = known.filter(|_| !seen && self.forks.len() < self.parties.len()) {
+        let proven = self.forks.iter().any(|[one, _]| one.author() == statement.author());
+        // One pair of an author is proof; more would be room that it fills, or takes from others.
+        if let Some(known) = known.filter(|_| !proven) {
             self.forks.push([known, statement]);
         }
         KeptStatement::Fork
@@ -195,7 +211,21 @@ impl ProposalRecord {
             Said::Consent(terms) if !self.fits(terms, at_ms) => Act::Void,
             said => said.act(),
         };
+        if self.has_run_out(me, at_ms, said) {
+            return Err(Objection::RanOut);
+        }
         self.view().may(me, act)
+    }
+
+    /// Whether the time for it is over by the own clock, before anybody has said so.
+    fn has_run_out(&self, me: usize, at_ms: u64, said: &Said) -> bool {
+        match said {
+            Said::Consent(_) => self.proposed.expires_ms <= at_ms,
+            Said::Ready(_) | Said::Started { .. } => {
+                self.terms(me).is_some_and(|terms| terms.expires_ms <= at_ms)
+            }
+            _ => false,
+        }
     }
 
     /// What of a statement counts: a consent is to the program that was proposed.
@@ -213,10 +243,6 @@ impl ProposalRecord {
             && holds_long_enough(terms.expires_ms, at_ms)
     }
 
-    fn standing(&self, party: usize) -> Standing {
-        Standing::of(self.chains[party].iter().map(|one| self.act(one)), party == self.proposer)
-    }
-
     /// The statements of a party that count, in order.
     pub(crate) fn counted(&self, party: usize) -> impl Iterator<Item = &StatementBody> {
         let mut standing = Standing::of([], party == self.proposer);
@@ -226,7 +252,7 @@ impl ProposalRecord {
     /// What all statements come to.
     #[must_use]
     pub fn view(&self) -> ProposalView {
-        ProposalView { standings: (0..self.parties.len()).map(|party| self.standing(party)).collect() }
+        ProposalView { standings: self.standings.clone(), frozen: self.is_frozen() }
     }
 
     /// What stands for everything that a party has of the others.
@@ -292,8 +318,7 @@ impl ProposalRecord {
         &self.parties
     }
 
-    /// Whether somebody has signed two things that cannot both be. Nothing more is said then, whatever state
-    /// the statements come to.
+    /// Whether somebody has signed two things that cannot both be. Nothing more is said then.
     #[must_use]
     pub fn is_frozen(&self) -> bool {
         !self.forks.is_empty()
@@ -332,7 +357,6 @@ impl ProposalRecord {
     /// for everybody, whatever clocks say.
     #[must_use]
     pub fn runs_out(&self, party: usize, now_ms: u64) -> Option<Said> {
-        let standing = self.standing(party);
         let (text, closing): (_, fn(ClosingReason) -> Said) = match self.terms(party) {
             Some(terms) if terms.expires_ms <= now_ms => ("The consent ran out.", Said::Withdraw),
             None if self.proposed.expires_ms <= now_ms => ("The proposal ran out.", Said::Refuse),
@@ -340,7 +364,7 @@ impl ProposalRecord {
         };
         let said = closing(ClosingReason { code: ClosingCode::Expired, text: text.to_owned() });
         // A run that is under way is not broken off by the clock; nor is one that waits for its peer.
-        if standing.is_in_a_run() || self.may_say(party, now_ms, &said).is_err() {
+        if self.standings[party].is_in_a_run() || self.may_say(party, now_ms, &said).is_err() {
             return None;
         }
         Some(said)

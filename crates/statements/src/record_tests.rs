@@ -37,10 +37,15 @@ impl Pair {
     }
 
     fn first(&self, said: Said) -> Result<SignedStatement, base::Error> {
+        let author = self.registry.public_key().unwrap();
+        let proposal = match &said {
+            Said::Propose(proposed) => ProposalId::of(&author, &self.hash(), proposed),
+            _ => ProposalId([1; 16]),
+        };
         let body = StatementBody {
             study: self.hash(),
-            proposal: ProposalId([1; 16]),
-            author: self.registry.public_key().unwrap(),
+            proposal,
+            author,
             recipients: vec![self.hospitals.fingerprint()],
             number: 0,
             previous: [0; 32],
@@ -63,6 +68,7 @@ impl Pair {
             note: "Shall we?".to_owned(),
             expires_ms: AT + 24 * HOUR,
             windows: Vec::new(),
+            nonce: [8; 16],
         }
     }
 
@@ -192,10 +198,76 @@ fn two_words_with_one_number_freeze_the_study() {
     assert_eq!(record.keep(one.clone()).unwrap(), KeptStatement::New { counts: true });
     assert_eq!(record.keep(other.clone()).unwrap(), KeptStatement::Fork);
     assert_eq!(record.keep(other.clone()).unwrap(), KeptStatement::Fork);
-    assert_eq!((record.forks(), state(&record)), (&[[one, other]][..], ProposalState::Consented));
+    assert_eq!(
+        (record.forks(), state(&record)),
+        (&[[one.clone(), other.clone()]][..], ProposalState::Frozen)
+    );
+    // Whoever heard the other one first comes to the same.
+    let mut heard = pair.proposed();
+    assert_eq!(heard.keep(other).unwrap(), KeptStatement::New { counts: true });
+    assert_eq!(state(&heard), ProposalState::Closed);
+    assert_eq!(heard.keep(one).unwrap(), KeptStatement::Fork);
+    let names = pair.names(&record);
+    assert_eq!(state(&heard), ProposalState::Frozen);
+    assert_eq!(heard.state_words(Naming(&names)), record.state_words(Naming(&names)));
     let refused = record.say(&pair.registry, AT, Said::Note("?".to_owned())).unwrap_err().to_string();
     assert!(refused.contains("two things under one number"), "{refused}");
+    // One pair of an author fills its own place for evidence, and nobody else's.
+    let note = |text: &str| pair.proposed().say(&pair.hospitals, AT, Said::Note(text.to_owned())).unwrap();
+    assert_eq!(record.keep(note("a")).unwrap(), KeptStatement::Fork);
+    assert_eq!(record.keep(note("b")).unwrap(), KeptStatement::Fork);
+    let second = pair.first(Said::Propose(Box::new(pair.proposal()))).unwrap();
+    let body = StatementBody { at_ms: AT + 1, ..second.body().clone() };
+    let second = SignedStatement::sign(body, &pair.registry).unwrap();
+    assert_eq!(record.keep(second).unwrap(), KeptStatement::Fork);
+    let authors: Vec<_> = record.forks().iter().map(|[one, _]| one.author()).collect();
+    assert_eq!(authors, [pair.hospitals.fingerprint(), pair.registry.fingerprint()]);
+    let record = heard;
     assert!(record.state_words(Naming(&pair.names(&record))).contains("Frozen: hospitals has signed two"));
+}
+
+#[test]
+fn nobody_proposes_under_anothers_name() {
+    let pair = Pair::new();
+    let first = pair.first(Said::Propose(Box::new(pair.proposal()))).unwrap();
+    let mut record = ProposalRecord::open(first.clone()).unwrap();
+    // The other party takes the name, with another note; or the proposer itself does.
+    let other = Box::new(ProposedStudy { note: "on my terms".to_owned(), ..pair.proposal() });
+    let by_other = StatementBody {
+        author: pair.hospitals.public_key().unwrap(),
+        recipients: vec![pair.registry.fingerprint()],
+        said: Said::Propose(other.clone()),
+        ..first.body().clone()
+    };
+    let again = StatementBody { said: Said::Propose(other), ..first.body().clone() };
+    for (body, who) in [(by_other, &pair.hospitals), (again, &pair.registry)] {
+        let signed = SignedStatement::sign(body, who).unwrap();
+        assert_eq!(ProposalRecord::open(signed.clone()).err(), Some(NotKept::Other));
+        assert_eq!(record.keep(signed), Err(NotKept::Other));
+    }
+    assert_eq!((record.chain(0).len() + record.chain(1).len(), record.is_frozen()), (1, false));
+}
+
+#[test]
+fn what_ran_out_is_not_gone_on_with() {
+    let pair = Pair::new();
+    let mut record = pair.proposed();
+    let consent = || Said::Consent(Box::new(ConsentTerms { expires_ms: AT + 30 * HOUR, ..pair.terms() }));
+    let refused = |record: &ProposalRecord, at: u64, said: Said| {
+        let told = record.say(&pair.hospitals, at, said).unwrap_err().to_string();
+        assert!(told.contains("its time ran out"), "{told}");
+    };
+    refused(&record, AT + 24 * HOUR, consent());
+    pair.say(&mut record, &pair.hospitals, consent());
+    pair.say(&mut record, &pair.registry, consent());
+    let offer =
+        RunOffer { run: 1, goes_on: false, nonce: [5; 16], earliest_ms: AT, latest_ms: AT + HOUR, port: 0 };
+    refused(&record, AT + 30 * HOUR, Said::Ready(offer));
+    pair.say(&mut record, &pair.hospitals, Said::Ready(offer));
+    pair.say(&mut record, &pair.registry, Said::Ready(offer));
+    let started = || Said::Started { run: 1, nonces: vec![[5; 16]; 2] };
+    refused(&record, AT + 30 * HOUR, started());
+    assert!(record.say(&pair.hospitals, AT + 29 * HOUR, started()).is_ok());
 }
 
 #[test]
@@ -205,9 +277,8 @@ fn a_consent_counts_once_and_here() {
     let consent = pair.say(&mut record, &pair.hospitals, Said::Consent(Box::new(pair.terms())));
     assert_eq!(record.keep(consent.clone()).unwrap(), KeptStatement::Known);
     // Another proposal of the same study, with the same parties.
-    let mut body = pair.first(Said::Propose(Box::new(pair.proposal()))).unwrap().body().clone();
-    body.proposal = ProposalId([9; 16]);
-    let mut second = ProposalRecord::open(SignedStatement::sign(body, &pair.registry).unwrap()).unwrap();
+    let another = ProposedStudy { nonce: [9; 16], ..pair.proposal() };
+    let mut second = ProposalRecord::open(pair.first(Said::Propose(Box::new(another))).unwrap()).unwrap();
     assert_eq!(second.keep(consent.clone()), Err(NotKept::Other));
     // Other recipients, another number: the signature is of the first.
     for at in [3, 40, 60, 120] {
@@ -296,6 +367,9 @@ fn a_proposal_is_of_a_study_and_its_parties() {
     let wrong = |change: &dyn Fn(&mut StatementBody)| {
         let mut body = pair.first(Said::Propose(Box::new(pair.proposal()))).unwrap().body().clone();
         change(&mut body);
+        if let Said::Propose(study) = &body.said {
+            body.proposal = ProposalId::of(&body.author, &body.study, study);
+        }
         let signed = SignedStatement::sign(body, &pair.registry).unwrap();
         ProposalRecord::open(signed).unwrap_err().to_string()
     };
@@ -362,7 +436,7 @@ fn the_wire_is_pinned() {
     let Said::Consent(terms) = &consent.said else { panic!("the second consents") };
     let short = |bytes: &[u8; 32]| base::hex(&bytes[..8]);
     pinned(&[
-        ("statements, one of each kind", short(all.finalize().as_bytes()), "eca37339aaccb985"),
+        ("statements, one of each kind", short(all.finalize().as_bytes()), "a66a797b9cfd916a"),
         ("statements, digest of a consent", short(&consent.digest()), "493555663c0b0877"),
         (
             "statements, what a steward signs",

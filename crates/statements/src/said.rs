@@ -65,6 +65,8 @@ pub struct ProposedStudy {
     pub expires_ms: u64,
     /// When the author wishes it to run; empty: at any time.
     pub windows: Vec<RunWindow>,
+    /// Random: two proposals of the same are two.
+    pub nonce: [u8; 16],
 }
 
 /// What `consent` holds: everything that the author agrees to.
@@ -225,13 +227,7 @@ impl Said {
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Propose(study) => {
-                put_text(out, &study.text);
-                out.extend(study.program);
-                put_text(out, &study.note);
-                out.extend(study.expires_ms.to_le_bytes());
-                put_windows(out, &study.windows);
-            }
+            Self::Propose(study) => study.encode(out),
             Self::Consent(terms) => terms.encode(out, true),
             Self::Refuse(reason) | Self::Withdraw(reason) => {
                 out.push(reason.code as u8);
@@ -281,6 +277,7 @@ impl Said {
                 note: from.people(0)?,
                 expires_ms: from.number()?,
                 windows: from.windows()?,
+                nonce: from.bytes()?,
             })),
             1 => Self::Consent(Box::new(ConsentTerms::decode(from)?)),
             2 => Self::Refuse(from.reason()?),
@@ -317,6 +314,17 @@ impl Said {
             },
             _ => return None,
         })
+    }
+}
+
+impl ProposedStudy {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_text(out, &self.text);
+        out.extend(self.program);
+        put_text(out, &self.note);
+        out.extend(self.expires_ms.to_le_bytes());
+        put_windows(out, &self.windows);
+        out.extend(self.nonce);
     }
 }
 

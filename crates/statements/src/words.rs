@@ -82,7 +82,7 @@ impl ProposalRecord {
             naming.all((0..).zip(&view.standings).filter(|(_, party)| which(party)).map(|(place, _)| place))
         };
         let awaited = naming.all(view.awaited());
-        let mut text = match state {
+        match state {
             ProposalState::Empty => "Nothing is proposed.".to_owned(),
             ProposalState::Proposed => format!("To be decided by {awaited}."),
             ProposalState::Consented => {
@@ -106,17 +106,18 @@ impl ProposalRecord {
             ),
             ProposalState::Closed => self.closed(naming),
             ProposalState::Answered => "Answered: all parties have the result.".to_owned(),
-        };
-        if let Some([one, _]) = self.forks().first() {
-            let author = self.parties().iter().position(|party| *party == one.author()).unwrap_or_default();
-            let _ = write!(
-                text,
-                " Frozen: {} has signed two statements that cannot both be. Both are kept as evidence, and \
-                 nothing more is said on this proposal; speak with its operator.",
-                naming.of(author)
-            );
+            ProposalState::Frozen => self.frozen_by(naming),
         }
-        text
+    }
+
+    fn frozen_by(&self, naming: Naming<'_>) -> String {
+        let has = |party: &KeyFingerprint| self.forks().iter().any(|[one, _]| one.author() == *party);
+        let places = (0..).zip(self.parties()).filter(|(_, party)| has(party)).map(|(place, _)| place);
+        format!(
+            "Frozen: {} has signed two statements that cannot both be. Both are kept as evidence, and \
+             nothing more is said on this proposal; speak with its operator.",
+            naming.all(places)
+        )
     }
 
     fn scheduled(&self) -> String {

@@ -35,7 +35,7 @@ pub struct ExportHead {
     pub organisation: String,
     /// The study that it is about, 64 hex digits; none: all.
     pub study: Option<String>,
-    /// Where the chain of the log stood; none: there is no log in it.
+    /// Where the chain of the log stood; none: there is no log in it, or not the whole one.
     pub log: Option<VerifiedLog>,
 }
 
@@ -113,7 +113,7 @@ impl<W: Write> Signing<W> {
 }
 
 impl TrailScope<'_> {
-    /// Writes the file, signed by the organisation. Where the chain of its log stands.
+    /// Writes the file, signed by the organisation. Where the chain of its log stands, if all of it is there.
     ///
     /// # Errors
     /// When the log or a statement was changed, or the file cannot be written.
@@ -126,7 +126,7 @@ impl TrailScope<'_> {
             made_ms: self.made_ms,
             organisation: identity.fingerprint().to_string(),
             study: about.clone(),
-            log: log.clone(),
+            log: log.clone().filter(|_| about.is_none()),
         })?;
         let ledger = match &about {
             Some(study) => self.ledger.of_study(study),
@@ -151,7 +151,7 @@ impl TrailScope<'_> {
         let key = hex(&identity.public_key()?);
         all.line(&TrailLine::End(TrailEnd { lines: all.lines, key, signature: hex(&signature) }))?;
         all.out.flush().map_err(|e| Error::io("cannot write the export", &e))?;
-        Ok(log)
+        Ok(log.filter(|_| about.is_none()))
     }
 }
 
@@ -219,9 +219,23 @@ impl SignedTrail {
                 Err(Error::input(format!("entry {} of the audit log was changed", entry.number)))
             });
         }
-        let Some(log) = &self.header.log else { return Ok(()) };
-        let before = log.first - 1;
-        let hash = self.entries.first().map_or(log.hash.clone(), |entry| entry.previous.clone());
+        let Some(log) = &self.header.log else {
+            return match self.entries.is_empty() {
+                true => Ok(()),
+                false => Err(Error::input("there are entries of an audit log whose head is not named")),
+            };
+        };
+        let Some(before) = log.first.checked_sub(1) else {
+            return Err(Error::input("the entries of an audit log begin with number 1"));
+        };
+        let told = |entry: &TrailEntry| entry.action == log::CUT && entry.detail == log::cut_detail(before);
+        if before > 0 && !self.entries.iter().any(told) {
+            return Err(log::cut_untold(log.first));
+        }
+        let hash = match (before, self.entries.first()) {
+            (0, _) => hex(&[0; 32]),
+            (_, first) => first.map_or(log.hash.clone(), |entry| entry.previous.clone()),
+        };
         let mut found = VerifiedLog { first: log.first, last: before, hash };
         log::follow(&mut found, &self.entries)?;
         if found == *log {
@@ -245,6 +259,12 @@ impl SignedTrail {
         };
         let statements = kept::statements(store, None)?;
         Ok(Self { header, ledger: Some(ledger), statements, entries: Vec::new() })
+    }
+
+    /// Who signed it; none: it was read of a store.
+    #[must_use]
+    pub fn organisation(&self) -> Option<KeyFingerprint> {
+        self.header.organisation.parse().ok()
     }
 
     /// The proposals that its statements are about.

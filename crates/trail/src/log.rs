@@ -4,6 +4,7 @@ use crate::failed;
 use base::{Error, hex, limits, unhex};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// What the hash of an entry is for.
 const HASH: &str = "tacit 2026-12 audit v1";
@@ -11,6 +12,8 @@ const HASH: &str = "tacit 2026-12 audit v1";
 const NAME_BYTES: usize = 200;
 /// Bytes of an entry's detail: both texts of a changed service.toml fit.
 const DETAIL_BYTES: usize = 2 * limits::STUDY_BYTES;
+/// What is done when the oldest entries are taken away.
+pub(crate) const CUT: &str = "audit.cut";
 /// Tables that only grow, and what each of their triggers says.
 const GROWING: [&str; 3] = ["audit", "audit_cuts", "statements"];
 
@@ -168,8 +171,11 @@ pub fn append(write: &Transaction<'_>, entry: &NewEntry<'_>) -> Result<TrailEntr
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let (number, at) = (next.number.cast_signed(), next.at_ms.cast_signed());
     let values = params![number, at, next.actor, next.action, next.subject, next.detail, previous, hash];
-    write.execute(sql, values).map_err(|e| failed("write to", &e))?;
-    Ok(next)
+    // A trigger of somebody else's may ignore the row without an error.
+    match write.execute(sql, values).map_err(|e| failed("write to", &e))? {
+        1 => Ok(next),
+        _ => Err(Error::input("the audit log took no entry: a trigger is in the way")),
+    }
 }
 
 /// Number and hash of the newest entry.
@@ -226,6 +232,7 @@ pub fn verify(connection: &Connection) -> Result<VerifiedLog, Error> {
             return Err(Error::input(text));
         }
     }
+    no_other_triggers(connection)?;
     let cut = "SELECT through, hash FROM audit_cuts ORDER BY through DESC LIMIT 1";
     let cut = connection.query_row(cut, [], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).optional();
     let (through, hash): (i64, [u8; 32]) = cut.map_err(|e| failed("read", &e))?.unwrap_or_default();
@@ -244,7 +251,41 @@ pub fn verify(connection: &Connection) -> Result<VerifiedLog, Error> {
     if before {
         return Err(Error::input(format!("the audit log has entries up to {through}, which were cut off")));
     }
+    let told = "SELECT EXISTS (SELECT 1 FROM audit WHERE action = ?1 AND detail = ?2)";
+    let told = connection.query_row(told, [CUT, &cut_detail(log.first - 1)], |row| row.get(0));
+    if log.first > 1 && !told.map_err(|e| failed("read", &e))? {
+        return Err(cut_untold(log.first));
+    }
     Ok(log)
+}
+
+/// Refuses triggers on the tables that this program did not make: one that ignores a row hides it.
+fn no_other_triggers(connection: &Connection) -> Result<(), Error> {
+    let read = connection.prepare("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'");
+    let read = read.and_then(|mut select| {
+        let rows = select.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+        rows.collect::<Result<Vec<_>, _>>()
+    });
+    let ours: Vec<String> = triggers().map(|(name, _)| name).collect();
+    let strange = |(name, table): &(String, String)| {
+        GROWING.iter().any(|one| one.eq_ignore_ascii_case(table)) && !ours.contains(name)
+    };
+    match read.map_err(|e| failed("read", &e))?.iter().find(|one| strange(one)) {
+        Some((name, table)) => Err(Error::input(format!(
+            "the table {table} of the audit log has the trigger {}, which this program did not make",
+            base::clean(name)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What the entry of a cut says, by which the row of the cut is known.
+pub(crate) fn cut_detail(through: u64) -> String {
+    json!({ "through": through }).to_string()
+}
+
+pub(crate) fn cut_untold(first: u64) -> Error {
+    Error::input(format!("the audit log begins with entry {first}, and no entry says that it was cut there"))
 }
 
 /// Goes on along the chain.
@@ -273,10 +314,10 @@ pub(crate) fn follow(log: &mut VerifiedLog, entries: &[TrailEntry]) -> Result<()
 
 /// The retention rule: takes away the oldest entries that are older than a time and were exported, up to
 /// `exported`, and keeps the hash of the last of them, from which the chain goes on; the newest entry stays.
-/// That it was done is an entry. How many were taken.
+/// That it was done is an entry, whose action and detail are those of a cut. How many were taken.
 ///
 /// # Errors
-/// When the log does not fit its chain, or the store cannot be written.
+/// When the log does not fit its chain, what was exported is another log, or the store cannot be written.
 pub fn cut_before(
     connection: &mut Connection,
     before_ms: u64,
@@ -287,6 +328,12 @@ pub fn cut_before(
     let write = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let write = write.map_err(|e| failed("write to", &e))?;
     let explain = |e: rusqlite::Error| failed("cut the audit log in", &e);
+    let same = "SELECT hash FROM audit WHERE number = ?1";
+    let same = write.query_row(same, [exported.last.cast_signed()], |row| row.get::<_, [u8; 32]>(0));
+    let same = same.optional().map_err(explain)?;
+    if exported.last >= log.first && same.map(|hash| hex(&hash)).as_ref() != Some(&exported.hash) {
+        return Err(Error::input("what was exported is another log than this one: export it again"));
+    }
     // The first that stays: the oldest that is too young or was not exported.
     let kept = "SELECT MIN(number) FROM audit WHERE at_ms >= ?1 OR number > ?2 OR number = ?3";
     let most = (before_ms.cast_signed(), exported.last.cast_signed(), log.last.cast_signed());
@@ -298,7 +345,8 @@ pub fn cut_before(
     let hash: [u8; 32] = write
         .query_row("SELECT hash FROM audit WHERE number = ?1", [through], |row| row.get(0))
         .map_err(explain)?;
-    append(&write, by)?;
+    let detail = json!({ "through": through });
+    append(&write, &NewEntry { action: CUT, detail: &detail, ..*by })?;
     let cut = write.execute(
         "INSERT INTO audit_cuts (through, at_ms, hash) VALUES (?1, ?2, ?3)",
         params![through, by.at_ms.cast_signed(), hash],

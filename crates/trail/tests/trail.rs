@@ -5,7 +5,7 @@ use privacy::ledger::{EntryRow, Ledger};
 use rusqlite::{Connection, params};
 use serde_json::json;
 use statements::{
-    ChargeBound, ConsentTerms, KeptStatement, ProposalId, ProposalRecord, ProposedStudy, Said,
+    ChargeBound, ConsentTerms, KeptStatement, ProposalId, ProposalRecord, ProposedStudy, RunOffer, Said,
     SignedStatement, StatementBody, commit_to_data, digest_of_words,
 };
 use std::path::{Path, PathBuf};
@@ -35,22 +35,26 @@ impl Office {
         for (at, key) in places.into_iter().zip(&keys) {
             text.replace_range(at..at + 39, &key.fingerprint().to_string());
         }
+        let (study, author) =
+            (StudyFile::parse("lift", &text).unwrap().hash(), keys[0].public_key().unwrap());
+        let proposed = ProposedStudy {
+            text,
+            program: [2; 32],
+            note: String::new(),
+            expires_ms: AT + 1_000_000,
+            windows: Vec::new(),
+            nonce: [8; 16],
+        };
         let body = StatementBody {
-            study: StudyFile::parse("lift", &text).unwrap().hash(),
-            proposal: ProposalId([1; 16]),
-            author: keys[0].public_key().unwrap(),
+            study,
+            proposal: ProposalId::of(&author, &study, &proposed),
+            author,
             recipients: vec![keys[1].fingerprint()],
             number: 0,
             previous: [0; 32],
             seen: [0; 32],
             at_ms: AT,
-            said: Said::Propose(Box::new(ProposedStudy {
-                text,
-                program: [2; 32],
-                note: String::new(),
-                expires_ms: AT + 1_000_000,
-                windows: Vec::new(),
-            })),
+            said: Said::Propose(Box::new(proposed)),
         };
         let record = ProposalRecord::open(SignedStatement::sign(body, &keys[0]).unwrap()).unwrap();
         let mut office = Self { folder: tempfile::tempdir().unwrap(), keys, record };
@@ -101,6 +105,18 @@ impl Office {
         said
     }
 
+    /// Both are ready, and have begun.
+    fn begin_run(&mut self) {
+        let offer =
+            RunOffer { run: 1, goes_on: false, nonce: [5; 16], earliest_ms: AT, latest_ms: AT + 1, port: 0 };
+        for said in [Said::Ready(offer), Said::Started { run: 1, nonces: vec![[5; 16]; 2] }] {
+            for key in &self.keys {
+                let said = self.record.say(key, AT, said.clone()).unwrap();
+                assert_eq!(self.record.keep(said).unwrap(), KeptStatement::New { counts: true });
+            }
+        }
+    }
+
     fn export(&self, name: &str) -> VerifiedLog {
         let (store, out) = (trail::open_store(self.folder.path()).unwrap(), self.path(name));
         let ledger = Ledger::open(&self.path("a.ledger")).unwrap().export().unwrap();
@@ -149,6 +165,11 @@ fn a_log_that_was_edited_is_found() {
             .to_owned(),
         "INSERT INTO audit_cuts VALUES (5, 1, zeroblob(32))".to_owned(),
         "DROP TRIGGER IF EXISTS audit_no_update".to_owned(),
+        "CREATE TRIGGER quiet BEFORE INSERT ON audit BEGIN SELECT RAISE(IGNORE); END".to_owned(),
+        // A beginning that is left out, as if it had been cut.
+        "INSERT INTO audit_cuts SELECT number, 1, hash FROM audit WHERE number = 5; \
+         DELETE FROM audit WHERE number <= 5"
+            .to_owned(),
     ];
     for number in [1, 10, 19] {
         for column in [
@@ -204,6 +225,17 @@ fn nothing_happens_that_is_not_written_down() {
 }
 
 #[test]
+fn an_entry_that_is_ignored_is_an_error() {
+    let office = Office::new();
+    let mut store = office.store();
+    store
+        .execute_batch("CREATE TRIGGER quiet BEFORE INSERT ON audit BEGIN SELECT RAISE(IGNORE); END")
+        .unwrap();
+    let told = trail::record(&mut store, &entry(9, &json!({})), |_| Ok(())).unwrap_err().to_string();
+    assert!(told.contains("took no entry"), "{told}");
+}
+
+#[test]
 fn what_is_cut_was_exported_and_the_chain_goes_on() {
     let office = Office::new();
     let mut store = office.store();
@@ -213,6 +245,15 @@ fn what_is_cut_was_exported_and_the_chain_goes_on() {
         trail::record(&mut store, &entry(number, &detail), |_| Ok(())).unwrap();
     }
     let by = NewEntry { action: "audit.cut", ..entry(20, &detail) };
+    let other = VerifiedLog { hash: "0".repeat(64), ..exported.clone() };
+    let told = trail::cut_before(&mut store, u64::MAX >> 1, &other, &by).unwrap_err().to_string();
+    assert!(told.contains("another log than this one"), "{told}");
+    // What is about one study is not the log: nothing can be cut by it.
+    let (read, ledger) = (trail::open_store(office.folder.path()).unwrap(), office.path("a.ledger"));
+    let ledger = Ledger::open(&ledger).unwrap().export().unwrap();
+    let study = Some(office.record.study());
+    let scope = TrailScope { ledger, store: Some(&read), study, made_ms: AT };
+    assert_eq!(scope.write(&office.keys[0], Vec::new()).unwrap(), None);
     // Nothing is old enough; then all are, and only what was exported goes.
     assert_eq!(trail::cut_before(&mut store, AT, &exported, &by).unwrap(), 0);
     assert_eq!(trail::cut_before(&mut store, u64::MAX >> 1, &exported, &by).unwrap(), exported.last);
@@ -270,6 +311,15 @@ fn two_sides_hold_the_same() {
     };
     let found = trail::compare(&whole, &less).unwrap();
     assert_eq!((found.both, found.here, found.there), (2, 1, 0));
+    let nothing = SignedTrail {
+        statements: Vec::new(),
+        ..SignedTrail::here(Ledger::open(&office.path("a.ledger")).unwrap().export().unwrap(), &store)
+            .unwrap()
+    };
+    let found = trail::compare(&whole, &nothing).unwrap();
+    assert_eq!((found.proposals_here, found.proposals_there), (1, 0));
+    let found = trail::compare(&nothing, &whole).unwrap();
+    assert_eq!((found.proposals_here, found.proposals_there), (0, 1));
     // The first organisation has consented to something else towards the other side.
     office.record = trail::proposals(&whole.statements[..1]).unwrap().remove(0);
     let other = office.consent(0, "1/5");
@@ -306,15 +356,35 @@ fn debit(study: &str, viewer: KeyFingerprint, rho: &str) -> EntryRow {
 
 #[test]
 fn what_was_charged_was_consented_to() {
-    let office = Office::new();
+    let mut office = Office::new();
     let study = office.record.study().full();
-    let peer = office.keys[1].fingerprint();
-    let check = |debits: &[EntryRow]| trail::check_consents(debits, std::slice::from_ref(&office.record));
+    let [own, peer] = [0, 1].map(|who: usize| office.keys[who].fingerprint());
+    // Where no run began, what was charged was charged by hand.
+    let before = office.record.clone();
+    let check = |debits: &[EntryRow]| trail::check_consents(debits, std::slice::from_ref(&before), Some(own));
+    assert_eq!(check(&[debit(&study, peer, "9")]), Ok(0));
+    office.begin_run();
+    let check = |debits: &[EntryRow]| {
+        // A proposal that came to nothing allows nothing more.
+        let all = [office.record.clone(), before.clone()];
+        let told = trail::check_consents(debits, &all, Some(own));
+        assert_eq!(told, trail::check_consents(debits, &all, None));
+        told
+    };
+    let delta = EntryRow { exact_delta: "1/10".to_owned(), ..debit(&study, peer, "1/10") };
+    let told = check(&[delta]).unwrap_err().to_string();
+    assert!(told.contains("charged 0.1 (delta)"), "{told}");
+    let small = format!("1/1{}", "0".repeat(60));
+    let delta = EntryRow { exact_delta: small, ..debit(&study, peer, "1/10") };
+    assert!(check(&[delta]).unwrap_err().to_string().contains("(delta)"), "it has more digits than 2^128");
     assert_eq!(check(&[debit(&study, peer, "1/10")]), Ok(1));
     let by_hand = debit(&"7".repeat(64), peer, "9");
     assert_eq!(check(&[debit(&study, peer, "1/20"), debit(&study, peer, "1/20"), by_hand]), Ok(2));
     let told = check(&[debit(&study, peer, "1/10"), debit(&study, peer, "1/100")]).unwrap_err().to_string();
-    assert!(told.contains("charged 0.11") && told.contains("the consents are to 0.1 at most"), "{told}");
+    assert!(
+        told.contains("charged 0.11 (rho)") && told.contains("the consents are to 0.1 at most"),
+        "{told}"
+    );
     let given_back = EntryRow { given_back: true, ..debit(&study, peer, "1") };
     assert_eq!(check(&[given_back]), Ok(0));
 }

@@ -1,6 +1,7 @@
 //! The arguments of `tacit ledger`.
 
 use clap::{Args, Subcommand};
+use net::identity::KeyFingerprint;
 use release::rational::Rational;
 use std::path::PathBuf;
 
@@ -78,6 +79,10 @@ pub enum LedgerAction {
         /// What a peer wrote by `tacit ledger export --out`: whether both sides hold the same
         #[arg(long, value_name = "FILE")]
         peer: Option<PathBuf>,
+        /// Who must have signed a file that `tacit ledger export --out` wrote: the fingerprint of the
+        /// organisation's key. Without it, whoever made the file signed it
+        #[arg(long, value_name = "FINGERPRINT")]
+        signer: Option<KeyFingerprint>,
     },
     /// Print everything that an auditor needs, and nothing secret
     ///

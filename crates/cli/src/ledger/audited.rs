@@ -3,7 +3,7 @@
 
 use super::{open, signed_by};
 use base::Error;
-use net::identity::Identity;
+use net::identity::{Identity, KeyFingerprint};
 use page::numbers::counted;
 use privacy::ledger::{Export, check_signatures};
 use serde_json::json;
@@ -62,20 +62,32 @@ struct Audited {
 }
 
 /// Checks a ledger with the store of a service, or a signed file; and a peer's file against it.
-pub fn verify(path: &Path, service: Option<&Path>, peer: Option<&Path>, as_json: bool) -> Result<(), Error> {
+pub fn verify(
+    path: &Path,
+    service: Option<&Path>,
+    (peer, signer): (Option<&Path>, Option<KeyFingerprint>),
+    as_json: bool,
+) -> Result<(), Error> {
     let audited = if trail::is_trail(path) { of_file(path, service)? } else { of_store(path, service)? };
+    let by = audited.file.organisation();
+    if let Some(signer) = signer.filter(|signer| by != Some(*signer)) {
+        let by = by.map_or_else(|| "nobody".to_owned(), |by| by.to_string());
+        return Err(Error::input(format!("{} is signed by {by}, not by {signer}", path.display())));
+    }
     let ledger = audited.file.ledger.as_ref();
     let signed = ledger.map(check_ledger).transpose()?;
     let proposals = audited.file.proposals()?;
-    let agreed = ledger.map(|ledger| trail::check_consents(&ledger.debits, &proposals)).transpose()?;
+    let agreed = ledger.map(|ledger| trail::check_consents(&ledger.debits, &proposals, by)).transpose()?;
     let compared = peer.map(|peer| trail::compare(&audited.file, &SignedTrail::read(peer)?)).transpose()?;
     if as_json {
         return output::print_json(&json!({
-            "ledger": path.display().to_string(), "signed": signed, "log": audited.log, "agreed": agreed,
+            "ledger": path.display().to_string(), "signer": by.map(|by| by.to_string()), "signed": signed,
+            "log": audited.log, "agreed": agreed,
             "proposals": proposals.iter().map(proposal_json).collect::<Vec<_>>(), "peer": compared,
         }));
     }
-    let mut lines: Vec<String> = signed.iter().map(signed_by).collect();
+    let mut lines: Vec<String> = by.iter().map(|by| format!("The file is signed by {by}.")).collect();
+    lines.extend(signed.iter().map(signed_by));
     lines.extend(agreed.map(|agreed| {
         format!(
             "{} a consent to at least as much.",
@@ -109,16 +121,22 @@ pub fn verify(path: &Path, service: Option<&Path>, peer: Option<&Path>, as_json:
             record.state_words(Naming(&names))
         )
     }));
-    lines.extend(compared.map(|found: ComparedTrails| {
-        format!(
-            "Both sides hold {} and {}; {} are here alone, {} there alone.",
-            counted(found.both as u64, "statement"),
-            counted(found.signatures as u64, "signature"),
-            found.here,
-            found.there
-        )
-    }));
+    lines.extend(compared.as_ref().map(compared_words));
     output::print(&lines.join("\n"))
+}
+
+fn compared_words(found: &ComparedTrails) -> String {
+    format!(
+        "The other side's file is signed by {}. Both sides hold {} and {}; {} are here alone, {} there \
+         alone. Of {} nothing is there, of {} nothing is here.",
+        found.signer.as_deref().unwrap_or("nobody"),
+        counted(found.both as u64, "statement"),
+        counted(found.signatures as u64, "signature"),
+        found.here,
+        found.there,
+        counted(found.proposals_here as u64, "proposal"),
+        counted(found.proposals_there as u64, "proposal")
+    )
 }
 
 fn of_file(path: &Path, service: Option<&Path>) -> Result<Audited, Error> {
@@ -135,7 +153,8 @@ fn of_file(path: &Path, service: Option<&Path>) -> Result<Audited, Error> {
 fn of_store(path: &Path, service: Option<&Path>) -> Result<Audited, Error> {
     let Some(service) = service else {
         return Err(Error::input(
-            "--peer compares statements: name the folder of the service with --service",
+            "--peer compares statements, and --signer is of a signed file: name the folder of the service \
+             with --service, or a file that `tacit ledger export --out` wrote",
         ));
     };
     let ledger = open(path)?;

@@ -6,8 +6,8 @@ use net::identity::Identity;
 use rusqlite::Connection;
 use serde_json::json;
 use statements::{
-    ChargeBound, ConsentFile, ConsentRequest, ConsentTerms, ProposalId, ProposalRecord, ProposedStudy, Said,
-    SignedStatement, StatementBody, StewardSeal, commit_to_data, digest_of_words,
+    ChargeBound, ConsentFile, ConsentRequest, ConsentTerms, ProposalId, ProposalRecord, ProposedStudy,
+    RunOffer, Said, SignedStatement, StatementBody, StewardSeal, commit_to_data, digest_of_words,
 };
 use study::StudyFile;
 use trail::NewEntry;
@@ -19,22 +19,25 @@ const PARTIES: [&str; 2] = ["publisher", "advertiser"];
 fn agreed(pair: &Pair, rho: &str) -> ProposalRecord {
     let keys = PARTIES.map(|name| Identity::load(&pair.path(&format!("{name}.key"))).unwrap());
     let text = study::canonical("study", &read(&pair.path("study.toml"))).unwrap();
+    let (study, author) = (StudyFile::parse("study", &text).unwrap().hash(), keys[0].public_key().unwrap());
+    let proposed = ProposedStudy {
+        text,
+        program: [2; 32],
+        note: String::new(),
+        expires_ms: AT + 1_000_000,
+        windows: Vec::new(),
+        nonce: [8; 16],
+    };
     let body = StatementBody {
-        study: StudyFile::parse("study", &text).unwrap().hash(),
-        proposal: ProposalId([1; 16]),
-        author: keys[0].public_key().unwrap(),
+        study,
+        proposal: ProposalId::of(&author, &study, &proposed),
+        author,
         recipients: vec![keys[1].fingerprint()],
         number: 0,
         previous: [0; 32],
         seen: [0; 32],
         at_ms: AT,
-        said: Said::Propose(Box::new(ProposedStudy {
-            text,
-            program: [2; 32],
-            note: String::new(),
-            expires_ms: AT + 1_000_000,
-            windows: Vec::new(),
-        })),
+        said: Said::Propose(Box::new(proposed)),
     };
     let mut record = ProposalRecord::open(SignedStatement::sign(body, &keys[0]).unwrap()).unwrap();
     for own in &keys {
@@ -54,6 +57,13 @@ fn agreed(pair: &Pair, rho: &str) -> ProposalRecord {
         };
         let said = record.say(own, AT, Said::Consent(Box::new(terms))).unwrap();
         record.keep(said).unwrap();
+    }
+    let offer =
+        RunOffer { run: 1, goes_on: false, nonce: [5; 16], earliest_ms: AT, latest_ms: AT + 1, port: 0 };
+    for said in [Said::Ready(offer), Said::Started { run: 1, nonces: vec![[5; 16]; 2] }] {
+        for own in &keys {
+            record.keep(record.say(own, AT, said.clone()).unwrap()).unwrap();
+        }
     }
     record
 }
@@ -87,10 +97,10 @@ fn an_auditor_sees_that_what_was_charged_was_agreed_to() {
     let record = agreed(&pair, "1/2");
     let folders = PARTIES.map(|name| service(&pair, &format!("{name}-service"), &record));
     let told = tacit(["ledger", "verify", &ledgers[0], "--service", &folders[0], "--json"]).fine().json();
-    assert_eq!(told["proposals"][0]["state"], "scheduled");
+    assert_eq!(told["proposals"][0]["state"], "running");
     assert_eq!(
         (told["proposals"][0]["statements"].as_u64(), told["log"]["last"].as_u64()),
-        (Some(3), Some(3))
+        (Some(7), Some(7))
     );
     assert!(told["agreed"].as_u64() > Some(0), "{told}");
     let files = PARTIES.map(|name| path(&format!("{name}.jsonl")));
@@ -99,7 +109,7 @@ fn an_auditor_sees_that_what_was_charged_was_agreed_to() {
         let export =
             ["ledger", "export", &ledgers[at], "--service", &folders[at], "--identity", &key, "--out", file];
         let said = tacit(export).fine().stdout;
-        assert!(said.contains("is signed by tacit1:") && said.contains("up to entry 3"), "{said}");
+        assert!(said.contains("is signed by tacit1:") && said.contains("up to entry 7"), "{said}");
         tacit(export).failed(2, &["is there already, and an export never replaces a file"]);
         let text = read(&pair.path(&format!("{name}.jsonl")));
         // No share, salt, seed or key of tags: the names of what holds them are not even there.
@@ -109,12 +119,18 @@ fn an_auditor_sees_that_what_was_charged_was_agreed_to() {
     }
     let words = tacit(["ledger", "verify", &files[0], "--peer", &files[1]]).fine().stdout;
     for part in [
-        "The chain of the audit log fits up to entry 3",
-        "All have consented.",
-        "Both sides hold 3 statements",
+        "The chain of the audit log fits up to entry 7",
+        "Run 1 is under way.",
+        "Both sides hold 7 statements",
     ] {
         assert!(words.contains(part), "{words}");
     }
+    // Whoever re-signs a file is named, and is not who was expected.
+    let keys = PARTIES
+        .map(|name| Identity::load(&pair.path(&format!("{name}.key"))).unwrap().fingerprint().to_string());
+    assert!(words.contains(&format!("The file is signed by {}.", keys[0])), "{words}");
+    tacit(["ledger", "verify", &files[0], "--signer", &keys[0]]).fine();
+    tacit(["ledger", "verify", &files[0], "--signer", &keys[1]]).failed(2, &["is signed by", "not by"]);
     let one = path("one.jsonl");
     let (hash, key) = (record.study().full(), path("publisher.key"));
     tacit([

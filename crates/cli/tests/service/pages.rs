@@ -85,8 +85,30 @@ fn data_are_checked_and_shown_as_text() {
     house.get(&olga, "/data/trial").says("stella").never_says("child_id");
     house.do_it(&olga, "/data/other", "/data/other/check", &[]).is(303);
     let page = checked(&house, &olga, "other");
-    assert!(page.contains("The check failed.") && page.contains("other.csv"), "{page}");
+    assert!(page.contains("The check failed.") && !page.contains("other.csv"), "{page}");
     house.get(&olga, "/").says("The check of other failed.");
+    house.get(&olga, "/rules").says("A study may read 2 columns").never_says("child_id");
+    house.get(&stella, "/rules").says("child_id, arm");
+    // A check is against the rules that hold, whatever the file says by now; its problems name no column to
+    // those who see none.
+    let text = std::fs::read_to_string(house.path("service.toml")).expect("reads");
+    let changed = text.replace("\"child_id\", \"arm\"", "\"secret_code\"");
+    std::fs::write(house.path("service.toml"), changed).expect("written");
+    house.do_it(&stella, "/data/trial", "/data/trial/check", &[]).is(303);
+    let page = checked(&house, &stella, "trial");
+    assert!(page.contains("The files have what service.toml says of them."), "{page}");
+    house.tacit(&["accept"], &[]);
+    let mut house = house;
+    house.kill();
+    house.start();
+    house.do_it(&stella, "/data/trial", "/data/trial/check", &[]).is(303);
+    assert!(checked(&house, &stella, "trial").contains("secret_code"));
+    house.get(&olga, "/data/trial").says("columns that the files do not have").never_says("secret_code");
+    std::fs::write(house.path("service.toml"), text).expect("written");
+    house.tacit(&["accept"], &[]);
+    // What was done is one log, which whoever audits the organisation checks.
+    let store = rusqlite::Connection::open(house.path("service.db")).expect("opens");
+    assert!(trail::verify(&store).expect("a chain").last > 5);
     let found = house.tacit(&["data"], &["trial"]);
     assert_eq!((found["rows"].as_u64(), found["columns"].as_array().map(Vec::len)), (Some(3), Some(3)));
     assert_eq!(ROWS.lines().count(), 4);

@@ -38,7 +38,7 @@ fn parse(text: &str) -> Result<super::HouseSettings, String> {
 }
 
 fn said(text: &str) -> String {
-    words(&parse(text).expect("parses"))
+    words(&parse(text).expect("parses"), &|_| true)
         .into_iter()
         .flat_map(|(_, lines)| lines)
         .collect::<Vec<_>>()

@@ -5,9 +5,9 @@ use page::numbers::{binary, count, counted};
 use release::rational::shown;
 use std::ops::RangeInclusive;
 
-/// Headings with sentences beneath.
+/// Headings with sentences beneath, for somebody who `sees` names of columns of some data sets.
 #[must_use]
-pub fn words(settings: &HouseSettings) -> Vec<(String, Vec<String>)> {
+pub fn words(settings: &HouseSettings, sees: &dyn Fn(&str) -> bool) -> Vec<(String, Vec<String>)> {
     let mut all = vec![("The page".to_owned(), web(&settings.web))];
     all.push((
         "Other organisations".to_owned(),
@@ -16,7 +16,7 @@ pub fn words(settings: &HouseSettings) -> Vec<(String, Vec<String>)> {
             false => settings.peers.iter().map(|(name, one)| peer(name, one)).collect(),
         },
     ));
-    all.extend(settings.data.iter().map(|(name, one)| (format!("Data set {name}"), data(one))));
+    all.extend(settings.data.iter().map(|(name, one)| (format!("Data set {name}"), data(one, sees(name)))));
     if settings.data.is_empty() {
         all.push(("Data sets".to_owned(), vec!["There is none, so no study can read anything.".to_owned()]));
     }
@@ -65,14 +65,27 @@ fn peer(name: &str, peer: &ServicePeer) -> String {
     format!("{name} has the key {}; {place}{ports}. {kinds}", peer.key)
 }
 
-fn data(data: &DataSet) -> Vec<String> {
+fn data(data: &DataSet, columns: bool) -> Vec<String> {
     let or = |list: &[String], nothing: &str| match list.is_empty() {
         true => nothing.to_owned(),
         false => list.join(", "),
     };
     let mut all = vec![
         format!("Files: {}, below the data root.", data.path),
-        format!("Columns that a study may read: {}.", or(&data.columns, "none, so no study can use it")),
+        match columns || data.columns.is_empty() {
+            true => {
+                format!(
+                    "Columns that a study may read: {}.",
+                    or(&data.columns, "none, so no study can use it")
+                )
+            }
+            false => {
+                format!(
+                    "A study may read {}, named to those who see them.",
+                    counted(data.columns.len() as u64, "column")
+                )
+            }
+        },
         format!("Organisations whose studies may use it: {}.", or(&data.peers, "none")),
         format!("Stewards who decide: {}.", or(&data.stewards, "nobody, so nobody can consent")),
         format!("It takes part with {} or more.", counted(data.least_rows, "row")),

@@ -50,6 +50,15 @@ impl AccountState {
     }
 }
 
+/// Why somebody may set a password.
+#[derive(Clone, Copy)]
+pub enum PasswordRight<'a> {
+    /// A link, which is used up.
+    Link(&'a SecretToken),
+    /// The hash of the password until now, which was given.
+    Old(&'a str),
+}
+
 impl Store {
     /// Adds an account with roles, and a link with which its person sets a password; `None` where the name
     /// was taken, by an ended account too.
@@ -98,8 +107,8 @@ impl Store {
         })
     }
 
-    /// Sets the password of an account, which ends its links and sessions. With a link, it is used up; false
-    /// where it was used by another one before.
+    /// Sets the password of an account, which ends its links and sessions; false where the right to do so is
+    /// gone: the link was used or replaced, or the password is another one since.
     ///
     /// # Errors
     /// When there is no such account that is not ended, or the store cannot be written.
@@ -107,38 +116,40 @@ impl Store {
         &self,
         act: &RecordedAct<'_>,
         hash: &str,
-        link: Option<&SecretToken>,
+        right: PasswordRight<'_>,
     ) -> Result<bool, Error> {
         let id = self.living(act.to)?;
-        let held = self.act(act, |transaction| {
-            if let Some(link) = link {
-                let sql = "DELETE FROM links WHERE hash = ?1 AND account = ?2 AND until > ?3";
-                let hash = link.hash(TokenUse::Link);
-                if transaction.execute(sql, params![hash, id, act.at.cast_signed()])? == 0 {
-                    return Err(rusqlite::Error::QueryReturnedNoRows);
+        let set = self.act_if(act, |transaction| {
+            let held = match right {
+                PasswordRight::Link(link) => {
+                    let sql = "DELETE FROM links WHERE hash = ?1 AND account = ?2 AND until > ?3";
+                    let hash = link.hash(TokenUse::Link);
+                    transaction.execute(sql, params![hash, id, act.at.cast_signed()])?
                 }
+                PasswordRight::Old(old) => {
+                    let sql = "SELECT EXISTS (SELECT 1 FROM accounts WHERE id = ?1 AND password = ?2)";
+                    usize::from(transaction.query_row(sql, params![id, old], |row| row.get::<_, bool>(0))?)
+                }
+            };
+            if held == 0 {
+                return Ok(None);
             }
             end_sessions(transaction, id)?;
             transaction.execute("DELETE FROM links WHERE account = ?1", [id])?;
             transaction.execute("DELETE FROM tries WHERE name = ?1", [super::tries::hashed(act.to)])?;
-            transaction.execute("UPDATE accounts SET password = ?2 WHERE id = ?1", params![id, hash])
-        });
-        match held {
-            Ok(_) => Ok(true),
-            Err(_) if link.is_some_and(|link| matches!(self.link_is_for(link, act.at), Ok(None))) => {
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
+            let sql = "UPDATE accounts SET password = ?2 WHERE id = ?1 AND ended IS NULL";
+            Ok(Some(transaction.execute(sql, params![id, hash])?).filter(|set| *set == 1))
+        })?;
+        Ok(set.is_some())
     }
 
-    /// Keeps the same password under other costs.
+    /// Keeps the same password under other costs, unless it was changed since.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn rehash(&self, account: &str, hash: &str) -> Result<(), Error> {
-        let sql = "UPDATE accounts SET password = ?2 WHERE name = ?1";
-        self.change(|transaction| transaction.execute(sql, [account, hash]).map(drop))
+    pub fn rehash(&self, account: &str, old: &str, hash: &str) -> Result<(), Error> {
+        let sql = "UPDATE accounts SET password = ?3 WHERE name = ?1 AND password = ?2";
+        self.change(|transaction| transaction.execute(sql, [account, old, hash]).map(drop))
     }
 
     /// The hash of an account's password, where it has one and was not ended.
@@ -249,7 +260,7 @@ fn listed(
     let sql = format!(
         "SELECT id, name, password IS NOT NULL, ended IS NOT NULL, \
          EXISTS (SELECT 1 FROM links WHERE account = id AND until > ?1), \
-         (SELECT max(at) FROM acts WHERE by = name AND what = 'signed in') FROM accounts \
+         (SELECT max(at_ms) / 1000 FROM audit WHERE actor = name AND action = 'signed in') FROM accounts \
          WHERE {which} ORDER BY name"
     );
     let mut query = connection.prepare_cached(&sql)?;

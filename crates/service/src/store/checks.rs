@@ -4,6 +4,14 @@ use super::{RecordedAct, Store};
 use base::Error;
 use rusqlite::{OptionalExtension, params};
 
+/// What is done to data.
+pub(super) const CHECKED: &str = "data checked";
+
+/// A data set as the subject of an act: no account has a name with a space.
+pub(super) fn subject(data: &str) -> String {
+    format!("data {data}")
+}
+
 /// A text that somebody accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptedRules {
@@ -59,10 +67,11 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn keep_check(&self, act: &RecordedAct<'_>, found: &str) -> Result<(), Error> {
+    pub fn keep_check(&self, by: &str, data: &str, at: u64, found: &str) -> Result<(), Error> {
         let sql = "INSERT INTO checks (data, at, by, found) VALUES (?1, ?2, ?3, ?4)";
-        self.act(act, |transaction| {
-            transaction.execute(sql, params![act.to, act.at.cast_signed(), act.by, found]).map(drop)
+        let act = RecordedAct { by, what: CHECKED, to: &subject(data), at };
+        self.act(&act, |transaction| {
+            transaction.execute(sql, params![data, at.cast_signed(), by, found]).map(drop)
         })
     }
 

@@ -1,14 +1,17 @@
 //! What is in a store, and how one of an earlier version becomes one of this.
 
+use super::{RecordedAct, write_down};
 use base::Error;
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 use std::path::Path;
 
 /// Marks a database as a store of ours (SQLite's `application_id`): "TCSV".
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [&str; 1] = [V1];
+const STEPS: [LayoutStep; 2] = [|transaction| Ok(transaction.execute_batch(V1)?), chained];
+
+type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
 
 /// The version that this program writes.
 const VERSION: i32 = STEPS.len() as i32;
@@ -85,6 +88,48 @@ CREATE TRIGGER accepted_is_kept BEFORE DELETE ON accepted
     BEGIN SELECT RAISE(ABORT, 'what was accepted is never deleted'); END;
 ";
 
+const V2: &str = "
+DROP TABLE acts;
+CREATE INDEX audit_by ON audit (actor, number);
+CREATE INDEX audit_about ON audit (subject, number);
+";
+
+/// Why a step was not made.
+enum StepFailed {
+    Sql(rusqlite::Error),
+    Told(Error),
+}
+
+impl From<rusqlite::Error> for StepFailed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<Error> for StepFailed {
+    fn from(error: Error) -> Self {
+        Self::Told(error)
+    }
+}
+
+/// Who did what goes into the chained log, in its order and with its times.
+fn chained(transaction: &Transaction<'_>) -> Result<(), StepFailed> {
+    trail::create(transaction)?;
+    let mut select = transaction.prepare("SELECT at, by, what, subject FROM acts ORDER BY number")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let (at, by, what): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let mut to: String = row.get(3)?;
+        if what == super::checks::CHECKED {
+            to = super::checks::subject(&to);
+        }
+        write_down(transaction, &RecordedAct { by: &by, what: &what, to: &to, at: at.unsigned_abs() })?;
+    }
+    drop(rows);
+    drop(select);
+    Ok(transaction.execute_batch(V2)?)
+}
+
 /// Makes a store of this version of an empty file or of a store of an earlier one.
 pub(super) fn settle(connection: &mut Connection, path: &Path) -> Result<(), Error> {
     let failed = |e: rusqlite::Error| super::explain(path, "bring up to date", &e);
@@ -111,7 +156,10 @@ pub(super) fn settle(connection: &mut Connection, path: &Path) -> Result<(), Err
         }
     };
     for step in &STEPS[version.unsigned_abs() as usize..] {
-        transaction.execute_batch(step).map_err(failed)?;
+        step(&transaction).map_err(|why| match why {
+            StepFailed::Sql(error) => failed(error),
+            StepFailed::Told(error) => error,
+        })?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
     transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;

@@ -38,33 +38,41 @@ pub struct OpenSession {
 }
 
 impl Store {
-    /// Begins a session of an account. The one of the cookie `before` ends with that, and the new one ends no
-    /// later than it would have where it `goes_on`.
+    /// Begins a session of an account whose password was compared with `hash`. The one of the cookie `before`
+    /// ends with that. Where it `goes_on`, the new one ends no later than it would have. `None` where the
+    /// password was changed since it was compared, or the session that would go on was ended.
     ///
     /// # Errors
-    /// When there is no such account with a password, or the store cannot be written.
+    /// When the store cannot be written.
     pub fn begin_session(
         &self,
         act: &RecordedAct<'_>,
+        hash: &str,
         before: Option<&SecretToken>,
         goes_on: bool,
-    ) -> Result<SecretToken, Error> {
+    ) -> Result<Option<SecretToken>, Error> {
         let token = SecretToken::generate()?;
-        self.act(act, |transaction| {
-            let sql = "SELECT id FROM accounts WHERE name = ?1 AND ended IS NULL AND password IS NOT NULL";
-            let account: i64 = transaction.query_row(sql, [act.to], |row| row.get(0))?;
+        let begun = self.act_if(act, |transaction| {
+            let sql = "SELECT id FROM accounts WHERE name = ?1 AND ended IS NULL AND password = ?2";
+            let account =
+                transaction.query_row(sql, [act.to, hash], |row| row.get::<_, i64>(0)).optional()?;
+            let Some(account) = account else { return Ok(None) };
             let old = before.map(|token| token.hash(TokenUse::Session));
-            let old = renewed(transaction, old.as_ref(), act.at)?;
-            let begun = if goes_on { old } else { act.at };
+            let begun = match renewed(transaction, old.as_ref(), act.at)? {
+                None if goes_on => return Ok(None),
+                Some(old) if goes_on => old,
+                _ => act.at,
+            };
             let sql = "INSERT INTO sessions (hash, account, begun, seen, proven) VALUES (?1, ?2, ?3, ?4, ?4)";
             let hash = token.hash(TokenUse::Session);
             transaction.execute(sql, params![hash, account, begun.cast_signed(), act.at.cast_signed()])?;
             let sql = "DELETE FROM sessions WHERE account = ?1 AND id NOT IN \
                        (SELECT id FROM sessions WHERE account = ?1 ORDER BY seen DESC, id DESC LIMIT ?2)";
             transaction.execute(sql, params![account, SESSIONS])?;
-            transaction.execute("DELETE FROM tries WHERE name = ?1", [super::tries::hashed(act.to)]).map(drop)
+            let name = super::tries::hashed(act.to);
+            transaction.execute("DELETE FROM tries WHERE name = ?1", [name]).map(Some)
         })?;
-        Ok(token)
+        Ok(begun.map(|_| token))
     }
 
     /// The session of a cookie, if it holds.
@@ -152,14 +160,17 @@ fn holds(session: &OpenSession, now: u64) -> bool {
     now.saturating_sub(session.seen) < IDLE_SECONDS && now.saturating_sub(session.begun) < SESSION_SECONDS
 }
 
-/// Ends the session of a hash, and says when it began: what takes its place ends no later. Sessions that are
-/// over go, too.
-fn renewed(transaction: &Transaction<'_>, old: Option<&[u8; 32]>, now: u64) -> Result<u64, rusqlite::Error> {
+/// Ends the session of a hash, and says when it began, if it was there. Sessions that are over go, too.
+fn renewed(
+    transaction: &Transaction<'_>,
+    old: Option<&[u8; 32]>,
+    now: u64,
+) -> Result<Option<u64>, rusqlite::Error> {
     let sql = "DELETE FROM sessions WHERE begun <= ?1 OR seen <= ?2";
     let before = |seconds| now.saturating_sub(seconds).cast_signed();
     transaction.execute(sql, params![before(SESSION_SECONDS), before(IDLE_SECONDS)])?;
-    let Some(old) = old else { return Ok(now) };
+    let Some(old) = old else { return Ok(None) };
     let sql = "DELETE FROM sessions WHERE hash = ?1 RETURNING begun";
     let begun: Option<i64> = transaction.query_row(sql, [old], |row| row.get(0)).optional()?;
-    Ok(begun.map_or(now, i64::unsigned_abs))
+    Ok(begun.map(i64::unsigned_abs))
 }

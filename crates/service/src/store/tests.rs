@@ -16,12 +16,14 @@ fn with_account(name: &str) -> (tempfile::TempDir, Store) {
     let store = Store::open(&folder.path().join("service.db")).expect("opens");
     let grant = Grant { role: HouseRole::Steward, data: Some("a".into()) };
     let link = store.add_account(&act("account added", name, NOW), &[grant]).expect("added").expect("new");
-    assert!(store.set_password(&act("password", name, NOW), "hash", Some(&link)).expect("set"));
+    assert!(
+        store.set_password(&act("password", name, NOW), "hash", PasswordRight::Link(&link)).expect("set")
+    );
     (folder, store)
 }
 
 fn begin(store: &Store, name: &str, at: u64) -> SecretToken {
-    store.begin_session(&act("signed in", name, at), None, false).expect("begins")
+    store.begin_session(&act("signed in", name, at), "hash", None, false).expect("begins").expect("right")
 }
 
 #[test]
@@ -61,7 +63,7 @@ fn a_password_counts_as_given_for_five_minutes_and_a_cookie_once() {
         |token: &SecretToken, at| store.session(token, at).expect("reads").map(|session| session.proven);
     assert_eq!((proven(&token, NOW + 299), proven(&token, NOW + 300)), (Some(true), Some(false)));
     let again = act("again", "ann", NOW + 600);
-    let next = store.begin_session(&again, Some(&token), true).expect("begins");
+    let next = store.begin_session(&again, "hash", Some(&token), true).expect("begins").expect("right");
     assert_eq!((proven(&token, NOW + 600), proven(&next, NOW + 600)), (None, Some(true)));
     let begun = store.session(&next, NOW + 600).expect("reads").expect("holds").begun;
     assert_eq!(begun, NOW, "it ends no later than the one before");
@@ -84,7 +86,13 @@ fn roles_passwords_links_and_the_end_close_sessions() {
     let changes: [&dyn Fn(&Store); 5] = [
         &|store| store.give_role(&act("given", "ann", NOW), &grant).expect("given"),
         &|store| store.take_role(&act("taken", "ann", NOW), &grant).expect("taken"),
-        &|store| assert!(store.set_password(&act("set", "ann", NOW), "other", None).expect("set")),
+        &|store| {
+            assert!(
+                store
+                    .set_password(&act("set", "ann", NOW), "other", PasswordRight::Old("hash"))
+                    .expect("set")
+            )
+        },
         &|store| drop(store.new_link(&act("link", "ann", NOW)).expect("made")),
         &|store| store.end_account(&act("ended", "ann", NOW)).expect("ended"),
     ];
@@ -102,7 +110,8 @@ fn a_link_holds_a_day_and_is_used_once() {
     let link = store.new_link(&act("link", "ann", NOW)).expect("made");
     assert_eq!(store.password_of("ann").expect("reads"), None, "the password until now no longer holds");
     assert!(store.link_is_for(&link, NOW + 24 * 3600).expect("reads").is_none());
-    let set = |at| store.set_password(&act("set", "ann", at), "new", Some(&link)).expect("asks");
+    let set =
+        |at| store.set_password(&act("set", "ann", at), "new", PasswordRight::Link(&link)).expect("asks");
     assert!(!set(NOW + 24 * 3600), "too late");
     assert!(set(NOW + 60) && !set(NOW + 61), "once");
     let newer = store.new_link(&act("link", "ann", NOW)).expect("made");
@@ -135,7 +144,7 @@ fn wrong_passwords_wait_by_name_and_by_address() {
         assert_eq!(may(name, "10.0.0.2", NOW), Allowed::In(900), "at most a quarter of an hour");
     }
     let acts = store.acts_of("ann", 100).expect("reads");
-    assert!(acts.iter().any(|act| act.what.starts_with("wrong password") && act.by == "10.0.0.1"));
+    assert!(acts.iter().any(|act| act.what.starts_with("wrong password") && act.by == "address 10.0.0.1"));
     assert!(store.acts_of("nobody", 100).expect("reads").is_empty());
     (0..30).for_each(|at| wrong(&format!("n{at}"), "10.9.9.9", NOW));
     assert_eq!(may("someone", "10.9.9.9", NOW), Allowed::In(600));
@@ -170,22 +179,64 @@ fn what_was_done_stays() {
     assert_eq!(store.accepted().expect("reads").map(|accepted| accepted.text), Some("text".to_owned()));
     let other = rusqlite::Connection::open(folder.path().join("service.db")).expect("opens");
     for sql in [
-        "UPDATE acts SET by = 'x'",
-        "DELETE FROM acts",
+        "UPDATE audit SET actor = 'x'",
+        "DELETE FROM audit",
         "DELETE FROM accepted",
         "UPDATE accepted SET text = ''",
     ] {
         let refused = other.execute(sql, []).expect_err(sql).to_string();
-        assert!(refused.contains("never"), "{refused}");
+        assert!(refused.contains("never") || refused.contains("only grows"), "{refused}");
     }
+    // What whoever audits the organisation checks.
+    let log = trail::verify(&other).expect("a chain");
+    assert_eq!((log.first, log.last), (1, 3));
+}
+
+#[test]
+fn what_was_changed_meanwhile_stays_changed() {
+    // A sign-in, and a change of the password, that compared with the hash of before.
+    let (_folder, store) = with_account("ann");
+    let link = store.new_link(&act("link", "ann", NOW)).expect("made");
+    let begun = store.begin_session(&act("signed in", "ann", NOW), "hash", None, false);
+    assert!(begun.expect("asks").is_none());
+    let set = store.set_password(&act("set", "ann", NOW), "mine", PasswordRight::Old("hash"));
+    assert!(!set.expect("asks") && store.link_is_for(&link, NOW).expect("reads").is_some());
+    store.rehash("ann", "hash", "hash under other costs").expect("asks");
+    assert_eq!(store.password_of("ann").expect("reads"), None);
+    // A session that was ended while its person gave the password again.
+    let (_folder, store) = with_account("ann");
+    let token = begin(&store, "ann", NOW);
+    let id = store.session(&token, NOW).expect("reads").expect("holds").id;
+    store.end_session(&act("ended a session", "ann", NOW), id).expect("ended");
+    let again = store.begin_session(&act("again", "ann", NOW), "hash", Some(&token), true);
+    assert!(again.expect("asks").is_none() && store.sessions_of("ann", NOW).expect("reads").is_empty());
+}
+
+#[test]
+fn a_wrong_password_and_its_line_are_one_transaction() {
+    let (folder, store) = with_account("ann");
+    (0..4).for_each(|_| store.count_wrong("ann", "10.0.0.1", NOW).expect("counted"));
+    let other = rusqlite::Connection::open(folder.path().join("service.db")).expect("opens");
+    let full = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END";
+    other.execute_batch(full).expect("made");
+    assert!(store.count_wrong("ann", "10.0.0.1", NOW).is_err());
+    assert_eq!(store.may_try("ann", "10.0.0.2", NOW).expect("reads"), Allowed::Now);
+}
+
+#[test]
+fn a_data_set_is_no_account() {
+    let (_folder, store) = with_account("ann");
+    store.keep_check("stella", "ann", NOW, "{}").expect("kept");
+    assert!(store.acts_of("ann", 9).expect("reads").iter().all(|act| act.what != "data checked"));
+    assert_eq!(store.acts_of("stella", 9).expect("reads")[0].to, "data ann");
 }
 
 #[test]
 fn what_fails_changes_nothing_and_writes_no_line() {
     let (_folder, store) = with_account("ann");
     let before = store.acts_of("olga", 100).expect("reads").len();
-    let refused = store.begin_session(&act("signed in", "nobody", NOW), None, false);
-    assert!(refused.is_err());
+    let refused = store.begin_session(&act("signed in", "nobody", NOW), "hash", None, false);
+    assert!(refused.expect("asks").is_none());
     assert_eq!(store.acts_of("olga", 100).expect("reads").len(), before);
 }
 
@@ -203,8 +254,12 @@ fn stores_of_before_are_read_and_brought_up_to_date() {
         assert_eq!((account.state, account.grants.len()), (AccountState::Active, 1));
         assert_eq!(store.checks_of("a", 9).expect("reads").len(), 1);
         assert_eq!(store.accepted().expect("reads").expect("accepted").by, COMMAND_LINE);
+        let acts = store.acts_of("ann", 9).expect("reads");
+        assert_eq!((acts[0].what.as_str(), acts[0].at), ("account added", NOW));
         drop(store);
         Store::open(&path).expect("and again");
+        let log = trail::verify(&rusqlite::Connection::open(&path).expect("opens")).expect("a chain");
+        assert_eq!(log.last, 1);
     }
 }
 

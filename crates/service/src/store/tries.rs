@@ -1,7 +1,7 @@
 //! Sign-ins that failed: counted by name and by address, in the store, so that a restart forgives nothing.
 //! Names that nobody has are counted alike, so that waits do not tell which accounts exist.
 
-use super::{RecordedAct, Store};
+use super::{RecordedAct, Store, write_down};
 use base::Error;
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -69,12 +69,20 @@ impl Store {
                 .execute("UPDATE tries SET until = ?2 WHERE name = ?1", params![hashed(name), until])?;
             Ok(wrong)
         };
-        let wrong = self.change(count)?;
-        if wrong >= IN_A_ROW && self.account(name, now)?.is_some() {
-            let what = "wrong password, the fifth in a row or a later one";
-            self.act(&RecordedAct { by: address, what, to: name, at: now }, |_| Ok(()))?;
-        }
-        Ok(())
+        // Known or not, a name costs one transaction.
+        let counted = self.within(|transaction| {
+            let explain = |e| self.explain("write", &e);
+            let wrong = count(transaction).map_err(explain)?;
+            let known = "SELECT EXISTS (SELECT 1 FROM accounts WHERE name = ?1)";
+            let known = transaction.query_row(known, [name], |row| row.get::<_, bool>(0)).map_err(explain)?;
+            if wrong >= IN_A_ROW && known {
+                let what = "wrong password, the fifth in a row or a later one";
+                let by = format!("address {address}");
+                write_down(transaction, &RecordedAct { by: &by, what, to: name, at: now })?;
+            }
+            Ok(Some(()))
+        });
+        counted.map(drop)
     }
 }
 

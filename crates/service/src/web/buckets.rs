@@ -1,6 +1,7 @@
 //! How fast one session or one address may ask: ten times a second, and fifty at once.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -8,6 +9,17 @@ const PER_SECOND: f64 = 10.0;
 const AT_ONCE: f64 = 50.0;
 /// Above this many, those that are full again are forgotten.
 const KEPT: usize = 10_000;
+
+/// What one address is counted as: of IPv6 its /64, which one line of a customer has whole.
+pub fn counted_as(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
+}
 
 /// What each of those who ask has left.
 #[derive(Default)]
@@ -38,6 +50,14 @@ impl Buckets {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn a_network_of_one_customer_is_one_address() {
+        let counted = |text: &str| counted_as(text.parse().expect("an address"));
+        assert_eq!(counted("2001:db8:1:2::1"), counted("2001:db8:1:2:ffff::9"));
+        assert_ne!(counted("2001:db8:1:2::1"), counted("2001:db8:1:3::1"));
+        assert_eq!(counted("::ffff:10.0.0.1"), "10.0.0.1");
+    }
 
     #[test]
     fn fifty_at_once_and_ten_a_second_and_each_for_itself() {

@@ -2,12 +2,14 @@
 
 use super::House;
 use crate::findings::DataFindings;
-use crate::store::RecordedAct;
+use crate::settings::RulesFile;
 use base::Error;
 use serde_json::json;
 use std::collections::HashSet;
-use std::process::{Command, Stdio};
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a check may take.
@@ -46,41 +48,56 @@ pub fn read(found: &str) -> Result<DataFindings, String> {
     }
 }
 
-/// Starts a check for somebody; false where it runs already, or too many others do.
+/// Starts a check for somebody; false where it runs already, or too many others do. It is against the text
+/// that holds, not against what the file says by now.
 pub fn start(house: &House, by: &str, data: &str) -> Result<bool, Error> {
+    let text = match house.store.accepted()? {
+        Some(accepted) => accepted.text,
+        None => RulesFile::read(&house.path)?.text,
+    };
+    let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e))?;
     if !house.checking.begin(data) {
         return Ok(false);
     }
-    let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e));
-    let spawned = program.and_then(|program| {
-        let mut command = Command::new(program);
-        command.args(["service", "data", "--child", "--json"]).arg(&house.path).arg(data);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        command.spawn().map_err(|e| Error::io("cannot start a check", &e))
-    });
-    let child = spawned.inspect_err(|_| house.checking.end(data))?;
+    let mut command = Command::new(program);
+    command.args(["service", "data", "--child", "--json"]).arg(&house.path).arg(data);
     let (by, data, checking) = (by.to_owned(), data.to_owned(), house.checking.clone());
     let store = house.store.clone();
-    std::thread::spawn(move || {
-        let found = wait(child);
-        let act = RecordedAct { by: &by, what: "data checked", to: &data, at: super::now() };
+    watch(command, text, move |found| {
         // Where it cannot be kept, the page goes on showing the check before.
-        let _ = store.keep_check(&act, &found);
+        let _ = store.keep_check(&by, &data, super::now(), &found);
         checking.end(&data);
     });
     Ok(true)
 }
 
+/// Runs a check, tells it the rules, and says what it said. The thread that starts it waits for it: a child
+/// that ends with its parent ends with the thread that started it.
+fn watch(mut command: Command, rules: String, told: impl FnOnce(String) + Send + 'static) -> JoinHandle<()> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    std::thread::spawn(move || {
+        told(match command.spawn() {
+            Ok(child) => wait(child, &rules),
+            Err(error) => failed(&format!("the check cannot be started: {error}")),
+        });
+    })
+}
+
+fn failed(message: &str) -> String {
+    json!({ "error": { "message": message } }).to_string()
+}
+
 /// What a check said, or why it said nothing.
-fn wait(mut child: std::process::Child) -> String {
+fn wait(mut child: Child, rules: &str) -> String {
     let begun = Instant::now();
-    let failed = |message: &str| json!({ "error": { "message": message } }).to_string();
     let reader = child.stdout.take().map(|mut out| {
         std::thread::spawn(move || {
             let mut text = String::new();
             std::io::Read::read_to_string(&mut out, &mut text).map(|_| text)
         })
     });
+    // One that does not read them has failed, and says why.
+    let _ = child.stdin.take().map(|mut to| to.write_all(rules.as_bytes()));
     loop {
         match child.try_wait() {
             Ok(None) if begun.elapsed() > TIME => {
@@ -98,5 +115,24 @@ fn wait(mut child: std::process::Child) -> String {
             failed("the check ended without a word: too little memory?")
         }
         _ => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_check_outlives_the_thread_that_asked_for_it() {
+        let (tell, told) = mpsc::channel();
+        let asked = std::thread::spawn(move || {
+            let mut command = Command::new("setpriv");
+            command.args(["--pdeathsig", "TERM", "sh", "-c", "read rules; sleep 1; echo \"{$rules}\""]);
+            watch(command, "1\n".to_owned(), move |found| _ = tell.send(found))
+        });
+        let watching = asked.join().expect("it asks and goes");
+        assert_eq!(told.recv().expect("it is told"), "{1}\n");
+        watching.join().expect("it ends");
     }
 }

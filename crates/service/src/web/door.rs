@@ -139,7 +139,7 @@ fn signed_in(visit: &mut Visit<'_>, headers: &HeaderMap) -> Result<(), Stop> {
 fn not_too_fast(visit: &Visit<'_>) -> Result<(), Stop> {
     let who = match &visit.signed {
         Some(signed) => format!("session {}", signed.session.id),
-        None => visit.address.to_string(),
+        None => super::buckets::counted_as(visit.address),
     };
     if visit.house.buckets.take(&who) { Ok(()) } else { Err(Stop::TooFast) }
 }
@@ -183,11 +183,11 @@ pub fn prove(visit: &Visit<'_>) -> Result<SecretToken, Stop> {
             store.wrong_within(session)?;
             Err(Stop::WrongPassword)
         }
-        Ok(PasswordVerdict::Right(anew)) => {
-            anew.map_or(Ok(()), |hash| store.rehash(account, &hash))?;
+        Ok(PasswordVerdict::Right(held)) => {
             let act =
                 RecordedAct { by: account, what: "gave the password again", to: account, at: visit.now };
-            Ok(store.begin_session(&act, Some(token), true)?)
+            let begun = store.begin_session(&act, &held.kept(store, account)?, Some(token), true)?;
+            begun.ok_or(Stop::Stale)
         }
     }
 }

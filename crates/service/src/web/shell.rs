@@ -143,6 +143,11 @@ pub fn is_ours(path: &str) -> bool {
     path.starts_with('/') && !path.starts_with("//") && path.chars().all(plain)
 }
 
+/// A path as the log has it: what a link holds is a secret.
+fn logged(path: &str) -> &str {
+    if path.starts_with("/enter/") { "/enter/..." } else { path }
+}
+
 /// The page that says why there is no other.
 pub fn stopped(visit: &Visit<'_>, stop: Stop) -> Answer {
     let (status, title, said) = match stop {
@@ -184,7 +189,7 @@ pub fn stopped(visit: &Visit<'_>, stop: Stop) -> Answer {
         ),
         Stop::Failed(error) => {
             // People at the page may not be those who may see paths; the log is the operator's.
-            eprintln!("error: {} {error}", visit.path);
+            eprintln!("error: {} {error}", logged(&visit.path));
             (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Something failed here",
@@ -239,4 +244,13 @@ pub fn table(caption: &str, columns: &[&str], rows: impl IntoIterator<Item = Vec
     let body = element("tbody", &[], rows.into_iter().map(row));
     let table = element("table", &[], [words("caption", "", caption), head, body]);
     element("div", &[("class", "wide")], [table])
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn links_are_not_logged() {
+        assert_eq!(super::logged("/enter/0123"), "/enter/...");
+        assert_eq!(super::logged("/account/password"), "/account/password");
+    }
 }

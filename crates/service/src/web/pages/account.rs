@@ -3,7 +3,7 @@
 use super::sign_in::{new_password, refused_here};
 use crate::passwords::{DeskBusy, PasswordVerdict};
 use crate::roles::{Action, Subject};
-use crate::store::RecordedAct;
+use crate::store::{PasswordRight, RecordedAct};
 use crate::web::answer::Answer;
 use crate::web::shell::{is_ours, page, section, table, time, with_status};
 use crate::web::visit::{Stop, Visit};
@@ -74,18 +74,27 @@ pub fn password(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let (store, account) = (&visit.house.store, &session.account);
     let kept = store.password_of(account)?;
     let verdict = visit.house.desk.compare(visit.field("password"), kept.as_deref());
-    if verdict.map_err(|DeskBusy| Stop::Busy)? == PasswordVerdict::Wrong {
-        store.wrong_within(session)?;
-        return Err(Stop::WrongPassword);
-    }
+    let held = match verdict.map_err(|DeskBusy| Stop::Busy)? {
+        PasswordVerdict::Right(held) => held,
+        PasswordVerdict::Wrong => {
+            store.wrong_within(session)?;
+            return Err(Stop::WrongPassword);
+        }
+    };
     if let Some(why) = refused_here(visit, account) {
         let parts = parts(visit, &[why])?;
         return Ok(with_status(visit, StatusCode::UNPROCESSABLE_ENTITY, "Your account", parts));
     }
     let hash = visit.house.desk.hash(visit.field("new")).map_err(|DeskBusy| Stop::Busy)??;
-    store.set_password(&visit.act("changed the password", account)?, &hash, None)?;
+    let act = visit.act("changed the password", account)?;
+    if !store.set_password(&act, &hash, PasswordRight::Old(&held.hash))? {
+        return Err(Stop::WrongPassword);
+    }
     let act = RecordedAct { by: account, what: "signed in", to: account, at: visit.now };
-    Ok(Answer::go("/account").with_session(&store.begin_session(&act, None, false)?))
+    match store.begin_session(&act, &hash, None, false)? {
+        Some(token) => Ok(Answer::go("/account").with_session(&token)),
+        None => Ok(Answer::go("/sign-in")),
+    }
 }
 
 /// Takes the password once more, and goes back to where it was asked for.

@@ -1,6 +1,6 @@
 //! The organisation's data: what is there, and whether it is what `service.toml` says.
 
-use crate::findings::DataFindings;
+use crate::findings::{DataFindings, without_columns};
 use crate::roles::{Action, Subject};
 use crate::web::answer::Answer;
 use crate::web::checking::{read, start};
@@ -69,7 +69,7 @@ pub fn one(visit: &Visit<'_>) -> Result<Answer, Stop> {
     if let Some(newest) = checks.first() {
         match read(&newest.found) {
             Ok(found) => parts.extend(shown(visit, name, &found)),
-            Err(why) if visit.may(Action::CheckData, Subject::Data(name)) => {
+            Err(why) if visit.may(Action::SeeColumns, Subject::Data(name)) => {
                 let why = words("p", "", why);
                 parts.push(element(
                     "div",
@@ -77,7 +77,11 @@ pub fn one(visit: &Visit<'_>) -> Result<Answer, Stop> {
                     [words("p", "", "The check failed."), why],
                 ));
             }
-            Err(_) => parts.push(words("p", "", "The last check failed.")),
+            Err(_) => {
+                let said = "The check failed. Whoever sees the columns of these data sees why; on the \
+                            machine, tacit service data says it.";
+                parts.push(element("div", &[("class", "box stop")], [words("p", "", said)]));
+            }
         }
     }
     let rows = checks.iter().map(|check| {
@@ -90,7 +94,11 @@ pub fn one(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 fn shown(visit: &Visit<'_>, name: &str, found: &DataFindings) -> Vec<Markup> {
     let mut parts = Vec::new();
-    let problems = found.problems.iter().map(|problem| words("p", "", problem));
+    let columns = visit.may(Action::SeeColumns, Subject::Data(name));
+    let problems = found.problems.iter().map(|problem| match columns {
+        true => words("p", "", problem),
+        false => words("p", "", without_columns(problem)),
+    });
     parts.push(match found.problems.is_empty() {
         true => {
             let said = "The files have what service.toml says of them.";
@@ -99,7 +107,7 @@ fn shown(visit: &Visit<'_>, name: &str, found: &DataFindings) -> Vec<Markup> {
         false => element("div", &[("class", "box stop")], problems),
     });
     parts.extend(found.forms.iter().map(|form| words("p", "note", form)));
-    if !visit.may(Action::SeeColumns, Subject::Data(name)) {
+    if !columns {
         return parts;
     }
     let rows = found.columns.iter().map(|column| {

@@ -16,7 +16,7 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
         }
         None => words("p", "", "Nobody has accepted this yet."),
     };
-    let held = in_words(visit.settings());
+    let held = in_words(visit.settings(), &|name| visit.may(Action::SeeColumns, Subject::Data(name)));
     let sections = held.into_iter().map(|(title, lines)| {
         let lines = lines.into_iter().map(|line| element("li", &[], [element("bdi", &[], [text(line)])]));
         section(&title, [element("ul", &[], lines)])

@@ -3,8 +3,9 @@
 use crate::names::is_account_name;
 use crate::passwords::{DeskBusy, PasswordVerdict, refused};
 use crate::secrets::SecretToken;
-use crate::store::{Allowed, RecordedAct};
+use crate::store::{Allowed, PasswordRight, RecordedAct};
 use crate::web::answer::Answer;
+use crate::web::buckets::counted_as;
 use crate::web::shell::{is_ours, page, with_status};
 use crate::web::visit::{Stop, Visit};
 use axum::http::{StatusCode, header};
@@ -33,7 +34,7 @@ fn fields(visit: &Visit<'_>, name: &str, wrong: &[String]) -> Vec<Markup> {
 /// Takes name and password. A wrong password, an unknown name and a name that waits look alike but for the
 /// wait, which the name has whether or not it exists.
 pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let (store, address) = (&visit.house.store, visit.address.to_string());
+    let (store, address) = (&visit.house.store, counted_as(visit.address));
     let name = visit.field("name").trim().to_lowercase();
     let known = Some(name.as_str()).filter(|name| is_account_name(name));
     if let Allowed::In(seconds) = store.may_try(known.unwrap_or(""), &address, visit.now)? {
@@ -44,18 +45,23 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
         Err(DeskBusy) => Ok(later(visit, &name, 1)),
         Ok(PasswordVerdict::Wrong) => {
             store.count_wrong(known.unwrap_or(""), &address, visit.now)?;
-            let wrong = ["Name and password do not belong together.".to_owned()];
-            Ok(with_status(visit, StatusCode::UNAUTHORIZED, "Sign in", fields(visit, &name, &wrong)))
+            Ok(wrong(visit, &name))
         }
-        Ok(PasswordVerdict::Right(anew)) => {
-            anew.map_or(Ok(()), |hash| store.rehash(&name, &hash))?;
+        Ok(PasswordVerdict::Right(held)) => {
             let act = RecordedAct { by: &name, what: "signed in", to: &name, at: visit.now };
             let before = visit.signed.as_ref().map(|signed| &signed.token);
-            let token = store.begin_session(&act, before, false)?;
+            let Some(token) = store.begin_session(&act, &held.kept(store, &name)?, before, false)? else {
+                return Ok(wrong(visit, &name));
+            };
             let to = Some(visit.field("to")).filter(|to| is_ours(to)).unwrap_or("/");
             Ok(Answer::go(to).with_session(&token))
         }
     }
+}
+
+fn wrong(visit: &Visit<'_>, name: &str) -> Answer {
+    let wrong = ["Name and password do not belong together.".to_owned()];
+    with_status(visit, StatusCode::UNAUTHORIZED, "Sign in", fields(visit, name, &wrong))
 }
 
 fn later(visit: &Visit<'_>, name: &str, seconds: u64) -> Answer {
@@ -129,10 +135,13 @@ pub fn enter(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let store = &visit.house.store;
     let hash = visit.house.desk.hash(visit.field("new")).map_err(|DeskBusy| Stop::Busy)??;
     let act = RecordedAct { by: &account, what: "set a password by a link", to: &account, at: visit.now };
-    if !store.set_password(&act, &hash, Some(&token))? {
+    if !store.set_password(&act, &hash, PasswordRight::Link(&token))? {
         return Ok(used_up(visit));
     }
     let act = RecordedAct { what: "signed in", ..act };
     let before = visit.signed.as_ref().map(|signed| &signed.token);
-    Ok(Answer::go("/").with_session(&store.begin_session(&act, before, false)?))
+    match store.begin_session(&act, &hash, before, false)? {
+        Some(token) => Ok(Answer::go("/").with_session(&token)),
+        None => Ok(Answer::go("/sign-in")),
+    }
 }
