@@ -230,6 +230,62 @@ fn strangers_get_nowhere() {
     met_through(&gate, &keys, 1);
 }
 
+#[test]
+fn who_is_refused_and_stays_keeps_no_place() {
+    let keys = Keys::new();
+    let gate = TestGate::before(&[keys.study[1]]);
+    let access = gate.access();
+    let listening = listen(keys.tls(HOSPITALS), 0, |meet| {
+        meet.behind(access).deadline(Duration::from_secs(1)).patience(Duration::from_secs(5))
+    });
+    let label = meeting_label(&[7; 32], &keys.study[1]);
+    gate.hear("a route", |event| matches!(event, GateEvent::Routed { name, .. } if *name == label));
+    // It says hello, hears that it is refused, and does not go.
+    let mut stays = TcpStream::connect(gate.public).unwrap();
+    stays.write_all(&client_hello(&label)).unwrap();
+    gate.hear(
+        "the end of who stays",
+        |event| matches!(event, GateEvent::Ended { name, .. } if *name == label),
+    );
+    drop(stays);
+    assert!(listening.join().is_err(), "nobody else has come");
+}
+
+/// Sends from inside to outside, which is more than who is refused is told.
+fn tell_outside(inside: &mut Meeting, outside: &mut Meeting, bytes: usize) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            inside.workers[0][0].1.send(&vec![5; bytes]).unwrap();
+            inside.workers[0][0].1.finish().unwrap();
+        });
+        outside.workers[0][0].1.recv(&mut vec![0; bytes]).unwrap();
+    });
+}
+
+/// Strangers of many addresses, half of them with the name and none with a key, come while parties compute.
+#[test]
+fn a_flood_ends_nothing_that_was_let_in() {
+    let keys = Keys::new();
+    let gate = TestGate::before(&[keys.study[1]]);
+    let (mut outside, mut inside) = met_through(&gate, &keys, 1);
+    tell_outside(&mut inside, &mut outside, 64 << 10);
+    let hello = client_hello(&meeting_label(&[7; 32], &keys.study[1]));
+    let mut held = std::collections::VecDeque::new();
+    for number in 0..1000 {
+        let mut stream = from(2 + (number % 60) as u8, gate.public);
+        let _ = stream.write_all([&FIRST_BYTES, &hello[..]][number % 2]);
+        held.push_back(stream);
+        if held.len() > 240 {
+            held.pop_front();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    tell_outside(&mut inside, &mut outside, 64 << 10);
+    inside.control[0].1.send(&[7]).unwrap();
+    inside.control[0].1.finish().unwrap();
+    outside.control[0].1.recv(&mut [0]).unwrap();
+}
+
 /// Many addresses hold as many connections as they get: silent, half way into a hello, and at a name that
 /// exists and lets nobody in. A hello that takes too long ends by itself.
 #[test]
