@@ -73,6 +73,8 @@ pub struct GateSetup {
     pub coordinators: Vec<KeyFingerprint>,
     /// The networks that peers come from; any where there are none.
     pub allow: Vec<IpNetwork>,
+    /// The networks that coordinators and workers are in; any where there are none.
+    pub to: Vec<IpNetwork>,
 }
 
 /// What a gate tells its operator.
@@ -139,6 +141,7 @@ pub struct PublicGate {
 struct GateShared {
     routes: Mutex<HashMap<String, GateRoute>>,
     carried: CarriedConnections,
+    to: Vec<IpNetwork>,
     coordinators: AtomicUsize,
     /// Ended with the gate.
     streams: Mutex<Vec<Weak<TcpStream>>>,
@@ -163,6 +166,7 @@ impl PublicGate {
         let shared = Arc::new(GateShared {
             routes: Mutex::default(),
             carried: CarriedConnections::new(descriptors()),
+            to: setup.to.clone(),
             coordinators: AtomicUsize::new(0),
             streams: Mutex::default(),
             events,
@@ -255,6 +259,27 @@ impl GateShared {
         if self.over.load(Ordering::SeqCst) {
             let _ = stream.shutdown(Shutdown::Both);
         }
+    }
+
+    /// Connects to an address inside, where connections may go.
+    fn reach(&self, to: &str) -> std::io::Result<TcpStream> {
+        let mut last = ErrorKind::AddrNotAvailable.into();
+        for at in to.to_socket_addrs()? {
+            if !self.to.is_empty() && !self.to.iter().any(|network| network.holds(at.ip())) {
+                last = std::io::Error::other("it is in no network of --to");
+                continue;
+            }
+            match TcpStream::connect_timeout(&at, REACH) {
+                Ok(stream) => {
+                    tune(&stream, Duration::from_millis(limits::DEADLINE_MS))?;
+                    stream.set_read_timeout(None)?;
+                    stream.set_write_timeout(None)?;
+                    return Ok(stream);
+                }
+                Err(e) => last = e,
+            }
+        }
+        Err(last)
     }
 
     /// Takes the routes of somebody who proved a coordinator's key, on a thread of its own.
@@ -361,7 +386,8 @@ impl Welcome for GateWelcome {
         })?;
         let to = lock(&shared.routes).get(&name).map(|route| route.to.clone());
         let to = to.ok_or_else(|| refuse("it asks for a name that nobody registered"))?;
-        let far = reach(&to).map_err(|e| TlsRefusal::Io(format!("{to}, where {name} goes, fails: {e}")))?;
+        let far =
+            shared.reach(&to).map_err(|e| TlsRefusal::Io(format!("{to}, where {name} goes, fails: {e}")))?;
         let failed = |e: std::io::Error| TlsRefusal::of_io(&e, bound.limit);
         tune(near, Duration::from_millis(limits::DEADLINE_MS)).map_err(failed)?;
         near.set_read_timeout(None).and_then(|()| near.set_write_timeout(None)).map_err(failed)?;
@@ -379,32 +405,16 @@ fn descriptors() -> usize {
     getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| most as usize)
 }
 
-/// Connects to an address inside.
-fn reach(to: &str) -> std::io::Result<TcpStream> {
-    let mut last = ErrorKind::AddrNotAvailable.into();
-    for at in to.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&at, REACH) {
-            Ok(stream) => {
-                tune(&stream, Duration::from_millis(limits::DEADLINE_MS))?;
-                stream.set_read_timeout(None)?;
-                stream.set_write_timeout(None)?;
-                return Ok(stream);
-            }
-            Err(e) => last = e,
-        }
-    }
-    Err(last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shared() -> (GateShared, Receiver<GateEvent>) {
+    pub(super) fn shared() -> (GateShared, Receiver<GateEvent>) {
         let (events, told) = sync_channel(EVENTS);
         let shared = GateShared {
             routes: Mutex::default(),
             carried: CarriedConnections::new(8),
+            to: Vec::new(),
             coordinators: AtomicUsize::new(0),
             streams: Mutex::default(),
             events,

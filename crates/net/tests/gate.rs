@@ -33,14 +33,15 @@ struct TestGate {
 
 impl TestGate {
     fn before(coordinators: &[KeyFingerprint]) -> Self {
-        Self::at("127.0.0.1:0", "127.0.0.1:0", coordinators)
+        Self::at("127.0.0.1:0", coordinators, &[])
     }
 
-    fn at(listen: &str, inside: &str, coordinators: &[KeyFingerprint]) -> Self {
+    fn at(inside: &str, coordinators: &[KeyFingerprint], to: &[&str]) -> Self {
         let identity = Arc::new(Identity::generate().unwrap());
         let (key, coordinators) = (identity.fingerprint(), coordinators.to_vec());
-        let (listen, inside) = (listen.to_owned(), inside.to_owned());
-        let setup = GateSetup { listen, inside, identity, coordinators, allow: Vec::new() };
+        let (listen, inside) = ("127.0.0.1:0".to_owned(), inside.to_owned());
+        let to = to.iter().map(|network| network.parse().unwrap()).collect();
+        let setup = GateSetup { listen, inside, identity, coordinators, allow: Vec::new(), to };
         let gate = PublicGate::open(&setup).unwrap();
         let [public, inside] = gate.addresses();
         let (stop, said) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
@@ -167,7 +168,7 @@ fn a_gate_that_ends_takes_what_it_carries_along_and_a_meeting_finds_the_next_one
     });
     let waiting = std::thread::spawn(move || waiting.meet(0));
     while !told.recv_timeout(Duration::from_secs(60)).unwrap().contains(&format!("the gate at {inside}")) {}
-    let other = TestGate::at("127.0.0.1:0", &inside, &[keys.study[1]]);
+    let other = TestGate::at(&inside, &[keys.study[1]], &[]);
     // It is not the gate whose key was told.
     let error = waiting.join().unwrap().err().unwrap().to_string();
     assert!(error.contains(&format!("it proves {}, and gate_key is", other.key)), "{error}");
@@ -228,6 +229,24 @@ fn strangers_get_nowhere() {
     assert!(until_closed(dripping).is_empty());
     // And the peer comes through.
     met_through(&gate, &keys, 1);
+}
+
+#[test]
+fn a_gate_leads_nowhere_else() {
+    let keys = Keys::new();
+    let gate = TestGate::at("127.0.0.1:0", &[keys.study[1]], &["10.0.0.0/8", "127.0.0.2"]);
+    let access = gate.access();
+    let listening =
+        listen(keys.tls(HOSPITALS), 0, |meet| meet.behind(access).patience(Duration::from_secs(2)));
+    let label = meeting_label(&[7; 32], &keys.study[1]);
+    gate.hear("a route", |event| matches!(event, GateEvent::Routed { name, .. } if *name == label));
+    let mut comes = TcpStream::connect(gate.public).unwrap();
+    comes.write_all(&client_hello(&label)).unwrap();
+    assert!(until_closed(comes).is_empty());
+    gate.hear_refusal("it is in no network of --to");
+    assert!(listening.join().is_err());
+    let gate = TestGate::at("127.0.0.1:0", &[keys.study[1]], &["127.0.0.0/8"]);
+    met_through(&gate, &keys, 0);
 }
 
 #[test]

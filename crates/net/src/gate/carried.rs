@@ -1,8 +1,8 @@
 //! Connections that a gate hands on, and which of them were let in.
 //!
-//! The gate cannot see whether a handshake succeeds. Who was told more than a refusal has bytes of was let in,
-//! and so was who is still there when whom it went to would have ended it. Until then a connection is one of a
-//! [`Crowd`] of those alone that asked for a name that is registered: who knows none keeps none of them out.
+//! The gate cannot see whether a handshake succeeds. Who was told more than a refusal was let in, and so was
+//! who is still there when whom it went to would have ended it. Until then a connection is one of a [`Crowd`]
+//! of those alone that asked for a name that is registered: who knows none keeps none of them out.
 
 use super::{GateEvent, GateShared, lock};
 use crate::accept::HANDSHAKE;
@@ -173,5 +173,49 @@ impl Drop for CarriedConnection {
         }
         let bytes = [0, 1].map(|end| self.bytes[end].load(Ordering::Relaxed));
         self.shared.tell(GateEvent::Ended { name: std::mem::take(&mut self.name), bytes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::shared;
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A connection that goes on from this address, and its far ends, outside and inside.
+    fn carried(shared: &Arc<GateShared>, from: &str) -> [TcpStream; 2] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut far = Vec::new();
+        let ends = [0, 1].map(|_| {
+            far.push(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+            Arc::new(listener.accept().unwrap().0)
+        });
+        let from = format!("{from}:1").parse().unwrap();
+        CarriedConnection::start(shared, "l0-0.00.tacit.invalid".to_owned(), from, ends).unwrap();
+        far.try_into().unwrap()
+    }
+
+    /// Sends from inside, and waits until outside has all of it.
+    fn tell([outside, inside]: &mut [TcpStream; 2], bytes: usize) -> std::io::Result<()> {
+        inside.write_all(&vec![1; bytes])?;
+        outside.read_exact(&mut vec![0; bytes])
+    }
+
+    #[test]
+    fn who_was_told_more_than_a_refusal_was_let_in() {
+        let (shared, _told) = shared();
+        let shared = Arc::new(shared);
+        // There is one place for who is not let in yet, and one for who is.
+        let mut first = carried(&shared, "192.0.2.1");
+        tell(&mut first, LET_IN as usize + 1).unwrap();
+        let mut refused = carried(&shared, "192.0.2.2");
+        tell(&mut refused, 3 << 10).unwrap();
+        let mut second = carried(&shared, "192.0.2.3");
+        assert!(tell(&mut refused, 1).is_err(), "it had to go for the next one");
+        tell(&mut first, 1).unwrap();
+        tell(&mut second, LET_IN as usize + 1).unwrap();
+        shared.carried.settle();
+        assert!(tell(&mut second, 1).is_err(), "there is one place");
+        tell(&mut first, 1).unwrap();
     }
 }

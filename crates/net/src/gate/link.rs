@@ -138,10 +138,18 @@ impl GateLink {
         to: &str,
     ) -> Result<(), Error> {
         let name = lane_label(run, lane, generation);
-        if let Some(before) = self.lanes.insert(lane, name.clone()) {
-            self.say(&GateWord::Close { name: before })?;
+        self.close(lane);
+        self.route(name.clone(), to.to_owned())?;
+        self.lanes.insert(lane, name);
+        Ok(())
+    }
+
+    /// Nobody comes for this lane any more.
+    pub(crate) fn close(&mut self, lane: u16) {
+        if let Some(name) = self.lanes.remove(&lane) {
+            // Where the gate is gone the route is, too.
+            let _ = self.say(&GateWord::Close { name });
         }
-        self.route(name, to.to_owned())
     }
 
     fn route(&mut self, name: String, to: String) -> Result<(), Error> {
