@@ -12,9 +12,9 @@
 //! name says the lane, its generation and the first half of a run's name; or it is a hash of study and
 //! listening party ([`meeting_label`]).
 //!
-//! Strangers: who connects is one of a [`crate::crowd`] until it has asked for a route, and then one of another
-//! crowd until it is let in ([`carried`]). So strangers, many or few, keep no peer out. What was let in counts
-//! against a limit that strangers do not reach. Cost: two copies of every byte on this machine.
+//! Strangers: who connects is one of a [`crate::crowd`] until it has asked for a route, and then one of
+//! another crowd until it is let in (`carried`). So strangers, many or few, keep no peer out. What was let in
+//! counts against a limit that strangers do not reach. Cost: two copies of every byte on this machine.
 
 mod carried;
 pub(crate) mod link;

@@ -61,8 +61,8 @@ impl LaneHost {
         }
     }
 
-    /// Where a worker awaits its peer, as its coordinator has it: where the host is known, what the worker says
-    /// counts for its port alone. Otherwise a worker could have a gate connect anywhere.
+    /// Where a worker awaits its peer, as its coordinator has it: where the host is known, what the worker
+    /// says counts for its port alone. Otherwise a worker could have a gate connect anywhere.
     pub fn door(known: Option<&Self>, told: Option<String>) -> Result<Option<String>, Error> {
         let (Some(known), Some(told)) = (known, told) else { return Ok(None) };
         if let Self::Own = known {
