@@ -158,6 +158,8 @@ class _Actors(threading.Thread):
         self._idle: list[Any] = []
         self._ended = threading.Event()
         self._came = False
+        # Why nobody is called any more: none came within all patience.
+        self._gave_up: str | None = None
 
     def end(self) -> None:
         """Kills all actors."""
@@ -168,20 +170,33 @@ class _Actors(threading.Thread):
 
     def run(self) -> None:
         while not self._ended.is_set():
-            asked = self._handle.next(_LOOK)
-            while asked is not None:
-                self._take(*asked[:2])
-                asked = self._handle.next(0)
-            refs = {called.ref: number for number, called in self._called.items()}
-            if refs:
-                done, _ = self._ray.wait(list(refs), num_returns=len(refs), timeout=0)
-                for ref in done:
-                    self._done(refs[ref])
-            self._look()
+            try:
+                self._round()
+            except Exception as error:
+                # Of the cluster, not of one actor: the run hears of it, and calls for others or ends.
+                for number in list(self._called):
+                    self._kill(self._called.pop(number).actor)
+                    self._handle.is_gone(number, f"the Ray cluster does not answer: {_reason(error)}")
+
+    def _round(self) -> None:
+        asked = self._handle.next(_LOOK)
+        while asked is not None:
+            self._take(*asked[:2])
+            asked = self._handle.next(0)
+        refs = {called.ref: number for number, called in self._called.items()}
+        if refs:
+            done, _ = self._ray.wait(list(refs), num_returns=len(refs), timeout=0)
+            for ref in done:
+                self._done(refs[ref])
+        self._look()
 
     def _take(self, number: int, summons: str | None) -> None:
         if summons is None:
             self._leave(number)
+            return
+        if self._gave_up is not None:
+            # The run calls some times more and ends; each call would have all patience again.
+            self._handle.is_gone(number, self._gave_up)
             return
         try:
             again = bool(self._idle)
@@ -236,7 +251,7 @@ class _Actors(threading.Thread):
                 f"the node {host} has tacit {here.version}, and this process {_tacit.__version__}: install "
                 "one of them"
             )
-        self._came = True
+        self._came, self._gave_up = True, None
         self._handle.has_key(number, here.key)
         called.there, called.ref = True, called.actor.work.remote(called.summons, host)
 
@@ -247,7 +262,8 @@ class _Actors(threading.Thread):
                 self._kill(self._called.pop(number).actor)
             elif not self._came and now - called.since > self._launcher.patience:
                 self._kill(self._called.pop(number).actor)
-                self._handle.is_gone(number, self._nobody())
+                self._gave_up = self._gave_up or self._nobody()
+                self._handle.is_gone(number, self._gave_up)
 
     def _nobody(self) -> str:
         launcher, free = self._launcher, self._ray.available_resources().get("CPU", 0)

@@ -140,12 +140,27 @@ def test_ports_agree() -> None:
     }
     assert allowed["tacit-gate"] == [[ports["public"]], [ports["inside"]]]
     listens = int(said["listen"].rsplit(":", 1)[1])
-    assert allowed["tacit-from-gate"] == [[listens, 32768]]
+    assert allowed["tacit-head-from-gate"] == [[listens]]
+    assert allowed["tacit-workers-from-gate"] == [[32768, 52366]]
     for name, pod in pods().items():
         if "head" in name:
             own = {port["name"]: port["containerPort"] for port in pod["spec"]["containers"][0]["ports"]}
             assert own["coordinator"] == listens
     assert allowed["tacit-closed"] == [] and policies["tacit-closed"]["spec"]["podSelector"] == {}
+
+
+def test_the_gate_reaches_no_port_of_ray() -> None:
+    ranges = [
+        range(port["port"], port["endPort"] + 1)
+        for rule in objects("NetworkPolicy")["tacit-workers-from-gate"]["spec"]["ingress"]
+        for port in rule["ports"]
+    ]
+    for group in [group for cluster in clusters().values() for group in cluster["workerGroupSpecs"]]:
+        ports = {name: int(port) for name, port in group["rayStartParams"].items() if name.endswith("-port")}
+        pinned = {"node-manager-port", "object-manager-port", "min-worker-port", "max-worker-port"}
+        assert pinned <= ports.keys()
+        # 52365 is where KubeRay asks an agent how it is.
+        assert not any(port in one for port in [*ports.values(), 52365] for one in ranges)
 
 
 def test_labels_of_policies_are_of_pods() -> None:

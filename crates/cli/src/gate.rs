@@ -50,6 +50,9 @@ pub struct GateArgs {
     /// Take public connections from this network only; again for each
     #[arg(long, value_name = "NETWORK")]
     pub allow: Vec<IpNetwork>,
+    /// Connect to coordinators and workers in this network only; again for each
+    #[arg(long, value_name = "NETWORK")]
+    pub to: Vec<IpNetwork>,
     /// The log as JSON, one object a line
     #[arg(long)]
     pub json: bool,
@@ -78,8 +81,8 @@ pub fn run(args: GateArgs) -> Result<(), Error> {
         ));
     }
     let own = identity.fingerprint();
-    let GateArgs { listen, inside, coordinators, allow, json, .. } = args;
-    let gate = PublicGate::open(&GateSetup { listen, inside, identity, coordinators, allow })?;
+    let GateArgs { listen, inside, coordinators, allow, to, json, .. } = args;
+    let gate = PublicGate::open(&GateSetup { listen, inside, identity, coordinators, allow, to })?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
         let failed = |e: std::io::Error| Error::io("cannot catch signals", &e);

@@ -20,6 +20,7 @@ const SHARES: usize = 8;
 /// Connections and where they come from.
 pub(crate) struct Crowd<T> {
     most: usize,
+    share: usize,
     members: Vec<(IpAddr, T)>,
     chance: Rng,
 }
@@ -27,7 +28,12 @@ pub(crate) struct Crowd<T> {
 impl<T> Crowd<T> {
     /// At most `most` of them, and at least one.
     pub(crate) fn new(most: usize) -> Self {
-        Self { most: most.max(1), members: Vec::new(), chance: Seed::from_system().into_rng() }
+        Self::with_share(most, most.max(1) / SHARES)
+    }
+
+    /// The same, where an address may hold so many as long as there are places.
+    pub(crate) fn with_share(most: usize, share: usize) -> Self {
+        Self { most: most.max(1), share, members: Vec::new(), chance: Seed::from_system().into_rng() }
     }
 
     /// Takes one more; returns the one that had to go for it.
@@ -42,7 +48,7 @@ impl<T> Crowd<T> {
         let mut count: BTreeMap<IpAddr, usize> = BTreeMap::new();
         self.members.iter().for_each(|(from, _)| *count.entry(*from).or_default() += 1);
         let crowded = count.into_iter().max_by_key(|(_, count)| *count);
-        let crowded = crowded.filter(|(_, count)| *count > self.most / SHARES).map(|(from, _)| from);
+        let crowded = crowded.filter(|(_, count)| *count > self.share).map(|(from, _)| from);
         let may_go = |(at, (from, _)): (usize, &(IpAddr, T))| {
             crowded.is_none_or(|crowded| *from == crowded).then_some(at)
         };

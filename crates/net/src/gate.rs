@@ -12,10 +12,11 @@
 //! name says the lane, its generation and the first half of a run's name; or it is a hash of study and
 //! listening party ([`meeting_label`]).
 //!
-//! Strangers: who connects is one of a [`crate::crowd`] until it has asked for a route and then for as long
-//! as whom it went to may take to let it in. So strangers, many or few, keep no peer out. What was let in
+//! Strangers: who connects is one of a [`crate::crowd`] until it has asked for a route, and then one of
+//! another crowd until it is let in (`carried`). So strangers, many or few, keep no peer out. What was let in
 //! counts against a limit that strangers do not reach. Cost: two copies of every byte on this machine.
 
+mod carried;
 pub(crate) mod link;
 pub(crate) mod words;
 
@@ -31,24 +32,21 @@ use crate::network::IpNetwork;
 use crate::socket::{SocketChannel, TimeLimit, tune};
 use crate::tls::{Tls, TlsRefusal};
 use base::{Error, PartyId, hex, limits};
-use rustix::process::{Resource, getrlimit};
+use carried::{CarriedConnection, CarriedConnections};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use words::{GateAnswer, GateWord, HEAD_BYTES};
 
-/// How long whom a connection went to may take to let it in: a handshake, and some way.
-const UNPROVEN: Duration = HANDSHAKE.saturating_add(Duration::from_secs(1));
 /// How long the way inside may take.
 const REACH: Duration = Duration::from_secs(5);
 /// How often somebody who waits looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// Bytes that are copied at once.
-const COPY_BYTES: usize = 64 << 10;
 /// Events that wait to be told.
 const EVENTS: usize = 256;
 /// Refusals of one second that are told one by one.
@@ -75,6 +73,8 @@ pub struct GateSetup {
     pub coordinators: Vec<KeyFingerprint>,
     /// The networks that peers come from; any where there are none.
     pub allow: Vec<IpNetwork>,
+    /// The networks that coordinators and workers are in; any where there are none.
+    pub to: Vec<IpNetwork>,
 }
 
 /// What a gate tells its operator.
@@ -140,9 +140,8 @@ pub struct PublicGate {
 /// What the threads of a gate share.
 struct GateShared {
     routes: Mutex<HashMap<String, GateRoute>>,
-    /// Connections that were let in, and the most there may be.
-    settled: AtomicUsize,
-    most: usize,
+    carried: CarriedConnections,
+    to: Vec<IpNetwork>,
     coordinators: AtomicUsize,
     /// Ended with the gate.
     streams: Mutex<Vec<Weak<TcpStream>>>,
@@ -158,17 +157,16 @@ struct GateRoute {
 }
 
 impl PublicGate {
-    /// Binds both addresses.
+    /// Binds both addresses. The process has as many descriptors from then on as the system lets it have.
     ///
     /// # Errors
     /// When one cannot be used.
     pub fn open(setup: &GateSetup) -> Result<Self, Error> {
         let (events, told) = sync_channel(EVENTS);
-        let descriptors = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| most as usize);
         let shared = Arc::new(GateShared {
             routes: Mutex::default(),
-            settled: AtomicUsize::new(0),
-            most: limits::GATE_CONNECTIONS.min(descriptors / 4),
+            carried: CarriedConnections::new(descriptors()),
+            to: setup.to.clone(),
             coordinators: AtomicUsize::new(0),
             streams: Mutex::default(),
             events,
@@ -199,6 +197,7 @@ impl PublicGate {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+            self.shared.carried.settle();
             self.events.try_iter().take(EVENTS).for_each(log);
             if second.elapsed() >= Duration::from_secs(1) {
                 if untold > 0 {
@@ -260,6 +259,27 @@ impl GateShared {
         if self.over.load(Ordering::SeqCst) {
             let _ = stream.shutdown(Shutdown::Both);
         }
+    }
+
+    /// Connects to an address inside, where connections may go.
+    fn reach(&self, to: &str) -> std::io::Result<TcpStream> {
+        let mut last = ErrorKind::AddrNotAvailable.into();
+        for at in to.to_socket_addrs()? {
+            if !self.to.is_empty() && !self.to.iter().any(|network| network.holds(at.ip())) {
+                last = std::io::Error::other("it is in no network of --to");
+                continue;
+            }
+            match TcpStream::connect_timeout(&at, REACH) {
+                Ok(stream) => {
+                    tune(&stream, Duration::from_millis(limits::DEADLINE_MS))?;
+                    stream.set_read_timeout(None)?;
+                    stream.set_write_timeout(None)?;
+                    return Ok(stream);
+                }
+                Err(e) => last = e,
+            }
+        }
+        Err(last)
     }
 
     /// Takes the routes of somebody who proved a coordinator's key, on a thread of its own.
@@ -366,126 +386,35 @@ impl Welcome for GateWelcome {
         })?;
         let to = lock(&shared.routes).get(&name).map(|route| route.to.clone());
         let to = to.ok_or_else(|| refuse("it asks for a name that nobody registered"))?;
-        let far = reach(&to).map_err(|e| TlsRefusal::Io(format!("{to}, where {name} goes, fails: {e}")))?;
+        let far =
+            shared.reach(&to).map_err(|e| TlsRefusal::Io(format!("{to}, where {name} goes, fails: {e}")))?;
         let failed = |e: std::io::Error| TlsRefusal::of_io(&e, bound.limit);
         tune(near, Duration::from_millis(limits::DEADLINE_MS)).map_err(failed)?;
         near.set_read_timeout(None).and_then(|()| near.set_write_timeout(None)).map_err(failed)?;
         shared.hold(near);
-        let (open, ended) = channel();
-        let carried = Arc::new(CarriedConnection {
-            shared: shared.clone(),
-            name: name.clone(),
-            ends: [near.clone(), Arc::new(far)],
-            bytes: Default::default(),
-            settled: AtomicBool::new(false),
-            _open: Mutex::new(open),
-        });
-        let weak = Arc::downgrade(&carried);
-        shared.tell(GateEvent::Carried { name, from });
-        for direction in [0, 1] {
-            let carried = carried.clone();
-            let copy = move || carried.copy(direction);
-            std::thread::Builder::new().name("gate copy".into()).spawn(copy).map_err(failed)?;
-        }
-        drop(carried);
-        if let (Err(RecvTimeoutError::Timeout), Some(carried)) =
-            (ended.recv_timeout(UNPROVEN), weak.upgrade())
-            && !carried.settle()
-        {
-            carried.cut();
-            return Err(refuse("as many connections are open as there may be (limits::GATE_CONNECTIONS)"));
-        }
+        CarriedConnection::start(shared, name, from, [near.clone(), Arc::new(far)])?;
         Ok(None)
     }
 }
 
-/// Connects to an address inside.
-fn reach(to: &str) -> std::io::Result<TcpStream> {
-    let mut last = ErrorKind::AddrNotAvailable.into();
-    for at in to.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&at, REACH) {
-            Ok(stream) => {
-                tune(&stream, Duration::from_millis(limits::DEADLINE_MS))?;
-                stream.set_read_timeout(None)?;
-                stream.set_write_timeout(None)?;
-                return Ok(stream);
-            }
-            Err(e) => last = e,
-        }
-    }
-    Err(last)
-}
-
-/// A connection that goes on; it ends with both of its threads.
-struct CarriedConnection {
-    shared: Arc<GateShared>,
-    name: String,
-    /// Outside, inside.
-    ends: [Arc<TcpStream>; 2],
-    /// What each end sent.
-    bytes: [AtomicU64; 2],
-    settled: AtomicBool,
-    /// Closed with this.
-    _open: Mutex<Sender<()>>,
-}
-
-impl CarriedConnection {
-    /// Copies what one end sends, until it ends.
-    fn copy(&self, from: usize) {
-        let (mut source, mut sink) = (&*self.ends[from], &*self.ends[1 - from]);
-        let mut bytes = vec![0; COPY_BYTES];
-        loop {
-            match source.read(&mut bytes) {
-                Ok(0) => {
-                    let _ = sink.shutdown(Shutdown::Write);
-                    return;
-                }
-                Ok(count) => {
-                    self.bytes[from].fetch_add(count as u64, Ordering::Relaxed);
-                    if sink.write_all(&bytes[..count]).is_err() {
-                        return self.cut();
-                    }
-                }
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return self.cut(),
-            }
-        }
-    }
-
-    fn cut(&self) {
-        for end in &self.ends {
-            let _ = end.shutdown(Shutdown::Both);
-        }
-    }
-
-    /// It was let in; whether there is room for it.
-    fn settle(&self) -> bool {
-        let room = self.shared.settled.fetch_add(1, Ordering::SeqCst) < self.shared.most;
-        self.settled.store(true, Ordering::SeqCst);
-        room
-    }
-}
-
-impl Drop for CarriedConnection {
-    fn drop(&mut self) {
-        if self.settled.load(Ordering::SeqCst) {
-            self.shared.settled.fetch_sub(1, Ordering::SeqCst);
-        }
-        let bytes = [0, 1].map(|end| self.bytes[end].load(Ordering::Relaxed));
-        self.shared.tell(GateEvent::Ended { name: std::mem::take(&mut self.name), bytes });
-    }
+/// How many descriptors the process has, where it takes all that it may have.
+fn descriptors() -> usize {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // As many as before will do, for fewer connections.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| most as usize)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shared() -> (GateShared, Receiver<GateEvent>) {
+    pub(super) fn shared() -> (GateShared, Receiver<GateEvent>) {
         let (events, told) = sync_channel(EVENTS);
         let shared = GateShared {
             routes: Mutex::default(),
-            settled: AtomicUsize::new(0),
-            most: 1,
+            carried: CarriedConnections::new(8),
+            to: Vec::new(),
             coordinators: AtomicUsize::new(0),
             streams: Mutex::default(),
             events,

@@ -450,13 +450,14 @@ impl LaneRoutes {
 /// The name that a connection asks for, of which nothing is read: what TLS begins with may come in pieces.
 pub(crate) fn asked_for(stream: &TcpStream, bound: TimeLimit) -> Option<String> {
     let (mut bytes, mut known) = (vec![0; limits::CLIENT_HELLO_BYTES], 0);
+    let (mut begun, mut wait) = (rustls::server::Acceptor::default(), LOOK / 16);
     loop {
         stream.set_read_timeout(Some(bound.left()?)).ok()?;
         let over = hung_up(stream);
         let count = stream.peek(&mut bytes).ok()?;
         if count > known {
+            let mut unread = &bytes[known..count];
             known = count;
-            let (mut begun, mut unread) = (rustls::server::Acceptor::default(), &bytes[..count]);
             while !unread.is_empty() {
                 begun.read_tls(&mut unread).ok()?;
             }
@@ -466,7 +467,9 @@ pub(crate) fn asked_for(stream: &TcpStream, bound: TimeLimit) -> Option<String> 
         } else if over || count == 0 || count == bytes.len() {
             return None;
         }
-        std::thread::sleep(LOOK / 10);
+        // Nothing tells of bytes behind those that stay unread.
+        std::thread::sleep(wait);
+        wait = LOOK.min(wait * 2);
     }
 }
 
@@ -476,6 +479,15 @@ pub enum LanePort {
     Listens(ListeningPort),
     /// They go to the address at which it was met.
     Dials(String),
+}
+
+impl LanePort {
+    /// A lane is up: nobody is handed on to where its worker awaited the peer's.
+    pub fn close_route(&self, lane: u16) {
+        if let Self::Listens(ListeningPort { link: Some(link), .. }) = self {
+            lock(link).close(lane);
+        }
+    }
 }
 
 /// The port at which lanes come in.

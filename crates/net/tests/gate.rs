@@ -33,14 +33,15 @@ struct TestGate {
 
 impl TestGate {
     fn before(coordinators: &[KeyFingerprint]) -> Self {
-        Self::at("127.0.0.1:0", "127.0.0.1:0", coordinators)
+        Self::at("127.0.0.1:0", coordinators, &[])
     }
 
-    fn at(listen: &str, inside: &str, coordinators: &[KeyFingerprint]) -> Self {
+    fn at(inside: &str, coordinators: &[KeyFingerprint], to: &[&str]) -> Self {
         let identity = Arc::new(Identity::generate().unwrap());
         let (key, coordinators) = (identity.fingerprint(), coordinators.to_vec());
-        let (listen, inside) = (listen.to_owned(), inside.to_owned());
-        let setup = GateSetup { listen, inside, identity, coordinators, allow: Vec::new() };
+        let (listen, inside) = ("127.0.0.1:0".to_owned(), inside.to_owned());
+        let to = to.iter().map(|network| network.parse().unwrap()).collect();
+        let setup = GateSetup { listen, inside, identity, coordinators, allow: Vec::new(), to };
         let gate = PublicGate::open(&setup).unwrap();
         let [public, inside] = gate.addresses();
         let (stop, said) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
@@ -167,7 +168,7 @@ fn a_gate_that_ends_takes_what_it_carries_along_and_a_meeting_finds_the_next_one
     });
     let waiting = std::thread::spawn(move || waiting.meet(0));
     while !told.recv_timeout(Duration::from_secs(60)).unwrap().contains(&format!("the gate at {inside}")) {}
-    let other = TestGate::at("127.0.0.1:0", &inside, &[keys.study[1]]);
+    let other = TestGate::at(&inside, &[keys.study[1]], &[]);
     // It is not the gate whose key was told.
     let error = waiting.join().unwrap().err().unwrap().to_string();
     assert!(error.contains(&format!("it proves {}, and gate_key is", other.key)), "{error}");
@@ -228,6 +229,80 @@ fn strangers_get_nowhere() {
     assert!(until_closed(dripping).is_empty());
     // And the peer comes through.
     met_through(&gate, &keys, 1);
+}
+
+#[test]
+fn a_gate_leads_nowhere_else() {
+    let keys = Keys::new();
+    let gate = TestGate::at("127.0.0.1:0", &[keys.study[1]], &["10.0.0.0/8", "127.0.0.2"]);
+    let access = gate.access();
+    let listening =
+        listen(keys.tls(HOSPITALS), 0, |meet| meet.behind(access).patience(Duration::from_secs(2)));
+    let label = meeting_label(&[7; 32], &keys.study[1]);
+    gate.hear("a route", |event| matches!(event, GateEvent::Routed { name, .. } if *name == label));
+    let mut comes = TcpStream::connect(gate.public).unwrap();
+    comes.write_all(&client_hello(&label)).unwrap();
+    assert!(until_closed(comes).is_empty());
+    gate.hear_refusal("it is in no network of --to");
+    assert!(listening.join().is_err());
+    let gate = TestGate::at("127.0.0.1:0", &[keys.study[1]], &["127.0.0.0/8"]);
+    met_through(&gate, &keys, 0);
+}
+
+#[test]
+fn who_is_refused_and_stays_keeps_no_place() {
+    let keys = Keys::new();
+    let gate = TestGate::before(&[keys.study[1]]);
+    let access = gate.access();
+    let listening = listen(keys.tls(HOSPITALS), 0, |meet| {
+        meet.behind(access).deadline(Duration::from_secs(1)).patience(Duration::from_secs(5))
+    });
+    let label = meeting_label(&[7; 32], &keys.study[1]);
+    gate.hear("a route", |event| matches!(event, GateEvent::Routed { name, .. } if *name == label));
+    // It says hello, hears that it is refused, and does not go.
+    let mut stays = TcpStream::connect(gate.public).unwrap();
+    stays.write_all(&client_hello(&label)).unwrap();
+    gate.hear(
+        "the end of who stays",
+        |event| matches!(event, GateEvent::Ended { name, .. } if *name == label),
+    );
+    drop(stays);
+    assert!(listening.join().is_err(), "nobody else has come");
+}
+
+/// Sends from inside to outside, which is more than who is refused is told.
+fn tell_outside(inside: &mut Meeting, outside: &mut Meeting, bytes: usize) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            inside.workers[0][0].1.send(&vec![5; bytes]).unwrap();
+            inside.workers[0][0].1.finish().unwrap();
+        });
+        outside.workers[0][0].1.recv(&mut vec![0; bytes]).unwrap();
+    });
+}
+
+/// Strangers of many addresses, half of them with the name and none with a key, come while parties compute.
+#[test]
+fn a_flood_ends_nothing_that_was_let_in() {
+    let keys = Keys::new();
+    let gate = TestGate::before(&[keys.study[1]]);
+    let (mut outside, mut inside) = met_through(&gate, &keys, 1);
+    tell_outside(&mut inside, &mut outside, 64 << 10);
+    let hello = client_hello(&meeting_label(&[7; 32], &keys.study[1]));
+    let mut held = std::collections::VecDeque::new();
+    for number in 0..1000 {
+        let mut stream = from(2 + (number % 60) as u8, gate.public);
+        let _ = stream.write_all([&FIRST_BYTES, &hello[..]][number % 2]);
+        held.push_back(stream);
+        if held.len() > 240 {
+            held.pop_front();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    tell_outside(&mut inside, &mut outside, 64 << 10);
+    inside.control[0].1.send(&[7]).unwrap();
+    inside.control[0].1.finish().unwrap();
+    outside.control[0].1.recv(&mut [0]).unwrap();
 }
 
 /// Many addresses hold as many connections as they get: silent, half way into a hello, and at a name that

@@ -83,6 +83,9 @@ fn workers_come_through_a_gate() {
     let rows = said.iter().filter(|line| line["name"].as_str().is_some_and(|name| name.starts_with('l')));
     let bytes: u64 = rows.filter_map(|line| line["bytes"][0].as_u64()).sum();
     assert!(bytes > 4 << 20, "rows were computed over the gate: {said:#?}");
+    // Those of lanes have gone before it: each when its lane was up.
+    let left = said.iter().find(|line| line["event"] == "left").unwrap();
+    assert_eq!(left["routes"], 1, "{said:#?}");
     assert_eq!(said.last().unwrap()["event"], "stopped");
 }
 

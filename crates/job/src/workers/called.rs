@@ -28,7 +28,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often a worker that is due counts as one that is there.
@@ -128,7 +128,16 @@ pub(super) struct WorkerDock {
     run: [u8; 32],
     address: String,
     port: ListeningPort,
-    come: Mutex<HashMap<(u16, u32), TcpStream>>,
+    arrivals: Mutex<DockArrivals>,
+    /// One has come, or nobody listens.
+    changed: Condvar,
+}
+
+/// Connections that nobody has taken yet, and whether one of those who wait listens for all of them.
+#[derive(Default)]
+struct DockArrivals {
+    come: HashMap<(u16, u32), TcpStream>,
+    listened: bool,
 }
 
 /// A worker that is due, or there, as the thread that serves it has it.
@@ -165,7 +174,8 @@ impl WorkerDock {
         let (host, port) = launcher.door();
         let port = ListeningPort::bind(&format!("0.0.0.0:{port}"), SILENT_END)?;
         let address = host_and_port(&host, port.address().port());
-        Ok(Self { run: *Seed::from_system().expose(), address, port, come: Mutex::default() })
+        let run = *Seed::from_system().expose();
+        Ok(Self { run, address, port, arrivals: Mutex::default(), changed: Condvar::new() })
     }
 
     /// Calls a worker, who has these ends of its coordinator's sockets.
@@ -195,14 +205,31 @@ impl WorkerDock {
 
     /// The connection that asked for a lane, if it comes within a moment.
     fn take(&self, lane: u16, start: u32) -> Option<TcpStream> {
-        if let Some(LaneArrival { lane, generation, stream }) = self.port.next(LOOK) {
-            self.come().insert((lane, generation), stream);
+        let mut here = self.arrivals();
+        let come = here.come.remove(&(lane, start));
+        if come.is_some() {
+            return come;
         }
-        self.come().remove(&(lane, start))
+        if here.listened {
+            // A second one would wait for its turn to listen, and not see what the first one hears.
+            let waited = self.changed.wait_timeout(here, LOOK);
+            here = waited.unwrap_or_else(PoisonError::into_inner).0;
+        } else {
+            here.listened = true;
+            drop(here);
+            let next = self.port.next(LOOK);
+            here = self.arrivals();
+            here.listened = false;
+            if let Some(LaneArrival { lane, generation, stream }) = next {
+                here.come.insert((lane, generation), stream);
+            }
+            self.changed.notify_all();
+        }
+        here.come.remove(&(lane, start))
     }
 
-    fn come(&self) -> MutexGuard<'_, HashMap<(u16, u32), TcpStream>> {
-        self.come.lock().unwrap_or_else(PoisonError::into_inner)
+    fn arrivals(&self) -> MutexGuard<'_, DockArrivals> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

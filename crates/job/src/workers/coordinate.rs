@@ -7,7 +7,7 @@ use super::launch::{Crew, CrewEvent};
 use super::match_units::PinAsker;
 use super::order::{FinishedWork, LaneWay, UnitAttempt, WorkerBeat, WorkerEvent, WorkerOrder};
 use super::words::{WordLink, WordReader, word_link};
-use super::{UnitsDone, UnitsJob, UnitsStage, failed_unit};
+use super::{LaneHost, UnitsDone, UnitsJob, UnitsStage, failed_unit};
 use crate::kept::{RunLog, UnitPin};
 use crate::run::Event;
 use base::{Error, Fault};
@@ -381,7 +381,8 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         here.heard = Some(now);
         match event.event {
             WorkerEvent::Door { generation, fingerprint, address } => {
-                let address = self.await_peer((lane, generation), address, port)?;
+                let own = LaneHost::door(self.job.host.as_ref(), address)?;
+                let address = self.await_peer((lane, generation), own, port)?;
                 let fingerprint = fingerprint.bytes();
                 self.words.say(&Word::Door { lane, generation, fingerprint, address })?;
                 self.lane_step(lane, LaneEvent::DoorTold { generation }, port)
@@ -391,6 +392,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             WorkerEvent::Up { generation } => {
                 here.up = true;
                 let waiting = here.waiting.take();
+                port.close_route(lane);
                 self.lane_step(lane, LaneEvent::Up { generation }, port)?;
                 waiting.map_or(Ok(()), |attempt| self.start(attempt, lane))?;
                 self.step(UnitEvent::LaneUp(lane))

@@ -61,6 +61,19 @@ impl LaneHost {
         }
     }
 
+    /// Where a worker awaits its peer, as its coordinator has it: where the host is known, what the worker
+    /// says counts for its port alone. Otherwise a worker could have a gate connect anywhere.
+    pub fn door(known: Option<&Self>, told: Option<String>) -> Result<Option<String>, Error> {
+        let (Some(known), Some(told)) = (known, told) else { return Ok(None) };
+        if let Self::Own = known {
+            return Ok(Some(told));
+        }
+        let port = told.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        let port =
+            port.ok_or_else(|| Error::misuse("a worker tells the port at which it awaits its peer"))?;
+        known.with_port(port).map(Some)
+    }
+
     fn with_port(&self, port: u16) -> Result<String, Error> {
         match self {
             Self::Named(host) => Ok(host_and_port(host, port)),
@@ -287,5 +300,21 @@ impl Drop for Beats {
             thread.thread().unpark();
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_chooses_a_port_and_no_host() {
+        let named = LaneHost::Named("2001:db8::7".to_owned());
+        let door = |known: Option<&LaneHost>, told: &str| LaneHost::door(known, Some(told.to_owned()));
+        assert_eq!(door(Some(&named), "10.0.0.1:22").unwrap().unwrap(), "[2001:db8::7]:22");
+        assert!(door(Some(&named), "10.0.0.1").is_err());
+        // One that is handed its peer has no door of its own.
+        assert_eq!(door(None, "10.0.0.1:22").unwrap(), None);
+        assert_eq!(door(Some(&LaneHost::Own), "10.0.0.1:22").unwrap().unwrap(), "10.0.0.1:22");
     }
 }

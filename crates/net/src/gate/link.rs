@@ -39,6 +39,8 @@ pub(crate) struct GateLink {
     named: bool,
     /// The names of lanes that are registered.
     lanes: HashMap<u16, String>,
+    /// Why a word has had no answer: the next one's could not be told from it.
+    over: Option<String>,
 }
 
 /// Why there is no connection to a gate.
@@ -101,7 +103,7 @@ impl GateLink {
                 std::net::IpAddr::V4(ip) => ip.to_string(),
             });
             let (gate, named) = (access.address.clone(), access.host.is_some());
-            return Ok(Self { channel, gate, host, named, lanes: HashMap::new() });
+            return Ok(Self { channel, gate, host, named, lanes: HashMap::new(), over: None });
         }
         Err(last)
     }
@@ -138,10 +140,18 @@ impl GateLink {
         to: &str,
     ) -> Result<(), Error> {
         let name = lane_label(run, lane, generation);
-        if let Some(before) = self.lanes.insert(lane, name.clone()) {
-            self.say(&GateWord::Close { name: before })?;
+        self.close(lane);
+        self.route(name.clone(), to.to_owned())?;
+        self.lanes.insert(lane, name);
+        Ok(())
+    }
+
+    /// Nobody comes for this lane any more.
+    pub(crate) fn close(&mut self, lane: u16) {
+        if let Some(name) = self.lanes.remove(&lane) {
+            // Where the gate is gone the route is, too.
+            let _ = self.say(&GateWord::Close { name });
         }
-        self.route(name, to.to_owned())
     }
 
     fn route(&mut self, name: String, to: String) -> Result<(), Error> {
@@ -154,12 +164,19 @@ impl GateLink {
     }
 
     fn say(&mut self, word: &GateWord) -> Result<(), Error> {
+        if let Some(why) = &self.over {
+            return Err(self.error(why.clone()));
+        }
         let mut answer = [0];
         let heard = self
             .channel
             .send(&word.encode())
             .and_then(|()| self.channel.recv_within(&mut answer, TimeLimit::of(HANDSHAKE)));
-        heard.map_err(|e| self.error(format!("it is gone ({e})")))?;
+        if let Err(e) = heard {
+            let why = format!("it is gone ({e})");
+            self.over = Some(why.clone());
+            return Err(self.error(why));
+        }
         match GateAnswer::of(answer[0]) {
             Some(GateAnswer::Done) => Ok(()),
             Some(GateAnswer::Taken) => Err(self.error(
