@@ -484,20 +484,12 @@ impl Lane {
 
     /// Queues a copy to the GPU.
     pub(crate) fn upload(&mut self, from: usize, to: usize, blocks: usize) -> Result<(), Error> {
-        let (source, target) = (self.host_range(from, blocks), self.address(to, blocks));
-        self.busy = true;
-        // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
-        let status = unsafe { (self.api().copy_in)(target, source.cast(), bytes(blocks), self.stream) };
-        self.done("copying to the GPU", status)
+        self.copy_in(from, self.address(to, blocks), blocks)
     }
 
     /// Queues a copy from the GPU.
     pub(crate) fn download(&mut self, from: usize, to: usize, blocks: usize) -> Result<(), Error> {
-        let (source, target) = (self.address(from, blocks), self.host_range(to, blocks));
-        self.busy = true;
-        // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
-        let status = unsafe { (self.api().copy_out)(target.cast(), source, bytes(blocks), self.stream) };
-        self.done("copying from the GPU", status)
+        self.copy_out(self.address(from, blocks), to, blocks)
     }
 
     /// Queues a copy to memory that stays.
@@ -508,11 +500,7 @@ impl Lane {
         at: usize,
         blocks: usize,
     ) -> Result<(), Error> {
-        let (source, target) = (self.host_range(from, blocks), to.address(at, blocks));
-        self.busy = true;
-        // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
-        let status = unsafe { (self.api().copy_in)(target, source.cast(), bytes(blocks), self.stream) };
-        self.done("copying to the GPU", status)
+        self.copy_in(from, to.address(at, blocks), blocks)
     }
 
     /// Queues a copy from memory that stays.
@@ -523,7 +511,21 @@ impl Lane {
         to: usize,
         blocks: usize,
     ) -> Result<(), Error> {
-        let (source, target) = (from.address(at, blocks), self.host_range(to, blocks));
+        self.copy_out(from.address(at, blocks), to, blocks)
+    }
+
+    /// Queues a copy to a range of device memory that a buffer gave the address of.
+    fn copy_in(&mut self, from: usize, target: u64, blocks: usize) -> Result<(), Error> {
+        let source = self.host_range(from, blocks);
+        self.busy = true;
+        // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
+        let status = unsafe { (self.api().copy_in)(target, source.cast(), bytes(blocks), self.stream) };
+        self.done("copying to the GPU", status)
+    }
+
+    /// Queues a copy from such a range.
+    fn copy_out(&mut self, source: u64, to: usize, blocks: usize) -> Result<(), Error> {
+        let target = self.host_range(to, blocks);
         self.busy = true;
         // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
         let status = unsafe { (self.api().copy_out)(target.cast(), source, bytes(blocks), self.stream) };

@@ -204,8 +204,8 @@ impl VectorMemory for Cuda {
         let stage2 = self.stage2(round, product.vouch == VouchBy::Digest)?;
         let (from, to) = (at.start, (terms.max(1) - 1) * of + at.end);
         let factors = Factors {
-            x: self.factor_places(product.x, from, to)?,
-            y: self.factor_places(product.y, from, to)?,
+            x: self.places(product.x, from, to)?,
+            y: self.places(product.y, from, to)?,
             stride: of as u64,
         };
         let z = self.places(product.z, at.start, at.end)?;
@@ -300,12 +300,5 @@ impl VectorMemory for Cuda {
         let digests = (chunk.vouch == VouchBy::Digest).then(|| [digest(of_a), digest(of_c)]);
         slot.chunk = None;
         Ok(digests)
-    }
-}
-
-impl Cuda {
-    /// Addresses of a factor's three parts, of which the blocks `from` to `to` are read.
-    fn factor_places(&mut self, vector: &DeviceVector, from: usize, to: usize) -> Result<[u64; 3], Error> {
-        self.places(vector, from, to.max(from))
     }
 }

@@ -34,6 +34,17 @@ struct Peer {
     spoke: bool,
 }
 
+impl Peer {
+    /// What a conversation goes over: the private channel under a plain one, unless that may be taken.
+    fn channel(&mut self, open: bool) -> &mut dyn Channel {
+        let channel = &mut *self.channel;
+        match !open && channel.under().is_some() {
+            true => channel.under().expect("it was there"),
+            false => channel,
+        }
+    }
+}
+
 impl Session {
     /// A session of `me` with one channel per peer; `seed` feeds every generator of this session.
     #[must_use]
@@ -199,11 +210,9 @@ impl Session {
         let bytes: usize = out.iter().map(|piece| piece.len()).sum();
         let open = self.open;
         let both = self.peers.get_disjoint_mut([to.index(), from.index()]);
-        let [sender, receiver] = both.expect("two peers").map(|peer| {
-            let peer = peer.as_mut().expect("checked by Session::link");
-            let channel = &mut *peer.channel;
-            if !open && channel.under().is_some() { channel.under().expect("it was there") } else { channel }
-        });
+        let [sender, receiver] = both
+            .expect("two peers")
+            .map(|peer| peer.as_mut().expect("checked by Session::link").channel(open));
         let short = bytes <= sender.window() / 2;
         let mut send = || {
             out.iter().try_for_each(|piece| sender.send(piece))?;
@@ -328,12 +337,9 @@ pub struct StepLink<'s> {
 
 impl StepLink<'_> {
     fn channel(&mut self) -> &mut dyn Channel {
+        let open = self.session.open;
         let peer = self.session.peers[self.peer.index()].as_mut();
-        let channel = &mut *peer.expect("checked by Session::link").channel;
-        match !self.session.open && channel.under().is_some() {
-            true => channel.under().expect("it was there"),
-            false => channel,
-        }
+        peer.expect("checked by Session::link").channel(open)
     }
 
     /// The entry of the current step, and whether something was sent since the last receive.
