@@ -7,10 +7,14 @@
 
 mod budget;
 mod findings;
+mod link;
 mod names;
+mod notices;
 mod passwords;
+mod policy;
 mod roles;
 mod rules;
+mod schedule;
 mod secrets;
 mod settings;
 mod store;

@@ -12,7 +12,7 @@ use statements::{
     ConsentTerms, KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said,
     SignedStatement,
 };
-use study::{Question, StudyFile, StudyHash};
+use study::{StudyFile, StudyHash};
 
 /// Rows of a page of a list.
 pub const PAGE: usize = 50;
@@ -255,7 +255,10 @@ impl Store {
         let taken =
             self.within(|write| take(write, own, from, at_ms, &statement).map(|new| new.then_some(())));
         match taken {
-            Ok(done) => Ok(Absorbed::Have { digest, proposal, new: done.is_some() }),
+            Ok(done) => {
+                self.ring();
+                Ok(Absorbed::Have { digest, proposal, new: done.is_some() })
+            }
             Err(Untaken::No(code, from)) => no(code, digest, from),
             Err(Untaken::Store(error)) => Err(error),
         }
@@ -367,7 +370,21 @@ impl Store {
         next_ms: u64,
     ) -> Result<(), Error> {
         let sql = "UPDATE proposals SET held = ?2, next_ms = ?3 WHERE id = ?1";
-        self.act(act, |write| write.execute(sql, params![id.0, held, next_ms.cast_signed()]).map(drop))
+        self.act(act, |write| write.execute(sql, params![id.0, held, next_ms.cast_signed()]).map(drop))?;
+        self.ring();
+        Ok(())
+    }
+
+    /// An own statement on its way to a peer.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn sent_to(&self, peer: KeyFingerprint, digest: &[u8; 32]) -> Result<Option<OutboxRow>, Error> {
+        let sql = "SELECT peer, proposal, number, digest, had_ms, refused FROM outbox \
+                   WHERE peer = ?1 AND digest = ?2";
+        self.read(|connection| {
+            connection.query_row(sql, params![peer.bytes(), digest], outbox_row).optional()
+        })
     }
 
     /// How much of what a peer may send it has used.
@@ -383,6 +400,7 @@ impl Store {
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let done = self.within(|write| change(write).map(Some))?;
+        self.ring();
         done.ok_or_else(|| Error::misuse("a change that does not refuse was refused"))
     }
 }
@@ -553,11 +571,8 @@ pub fn kind_of(said: &Said) -> &'static str {
 }
 
 fn insert(write: &Transaction<'_>, record: &ProposalRecord, by: &str, at_ms: u64) -> Result<(), Error> {
-    let kind = match StudyFile::parse("the study", &record.proposed().text)?.first().kind {
-        Question::Lift(_) => "lift",
-        Question::Program(_) => "program",
-        Question::Match(_) => "match",
-    };
+    let file = StudyFile::parse("the study", &record.proposed().text)?;
+    let kind = crate::policy::kind_of(file.first());
     let sql = "INSERT INTO proposals (id, study, title, kind, proposer, by, made_ms, changed_ms, state, open, \
                ours, decided) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 'proposed', 1, 0, 0)";
     let proposer = record.parties()[record.proposer()].bytes();
