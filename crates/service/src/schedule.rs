@@ -283,7 +283,7 @@ fn data_changed(look: &Look<'_>) -> Result<Option<String>, Error> {
         return Ok(Some("the own consent is not in this store".to_owned()));
     };
     let allowed = look.settings.data.get(&own.data).is_some_and(|set| set.changes_allowed);
-    if allowed || crate::findings::version(&look.settings, &own.data).ok() == Some(own.tag) {
+    if allowed || crate::findings::version(&look.settings, &own.data).ok() == Some(own.version) {
         return Ok(None);
     }
     let act = RecordedAct {

@@ -109,8 +109,10 @@ pub struct OwnConsent {
     pub data: String,
     /// Opens the commitment to the data.
     pub salt: [u8; 32],
-    /// The tag of the data that were checked.
+    /// The name that the data have in the ledger.
     pub tag: [u8; 32],
+    /// Stands for the files as they lay there when they were checked ([`crate::findings::version`]).
+    pub version: [u8; 32],
     /// The text that the steward read.
     pub words: String,
 }
@@ -221,9 +223,9 @@ impl Store {
     ) -> Result<ProposalRecord, Error> {
         self.within_one(|write| {
             let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
-            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words];
+            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
             write.execute(sql, values).map_err(failed)?;
             write
                 .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
@@ -337,11 +339,12 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn own_consent(&self, id: &ProposalId) -> Result<Option<OwnConsent>, Error> {
-        let sql = "SELECT by, data, salt, tag, words FROM consents WHERE proposal = ?1";
+        let sql = "SELECT by, data, salt, tag, words, version FROM consents WHERE proposal = ?1";
         self.read(|connection| {
             let row = |row: &Row<'_>| {
                 let (by, data, salt) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(OwnConsent { by, data, salt, tag: row.get(3)?, words: row.get(4)? })
+                let (tag, words, version) = (row.get(3)?, row.get(4)?, row.get(5)?);
+                Ok(OwnConsent { by, data, salt, tag, words, version })
             };
             connection.query_row(sql, [id.0], row).optional()
         })
@@ -373,6 +376,15 @@ impl Store {
         self.act(act, |write| write.execute(sql, params![id.0, held, next_ms.cast_signed()]).map(drop))?;
         self.ring();
         Ok(())
+    }
+
+    /// Takes the data as they are now for those of the consent: a person has said so.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn take_data(&self, act: &RecordedAct<'_>, id: &ProposalId, version: &[u8; 32]) -> Result<(), Error> {
+        let sql = "UPDATE consents SET version = ?2 WHERE proposal = ?1";
+        self.act(act, |write| write.execute(sql, params![id.0, version]).map(drop))
     }
 
     /// An own statement on its way to a peer.
