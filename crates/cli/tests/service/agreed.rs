@@ -105,7 +105,7 @@ impl Two {
     }
 
     fn consent(&self, side: usize) {
-        self.tacit(side, &["consent"], &[&self.hash, "--data", "rows", "--yes"]);
+        self.tacit(side, &["consent"], &[&self.hash, "--data", "rows", "--runs", "5", "--yes"]);
     }
 
     fn status(&self, side: usize) -> Value {
