@@ -46,8 +46,8 @@ pub struct LiftInitArgs {
     /// The label of those who were not
     #[arg(long, value_name = "LABEL", conflicts_with = "advertiser", help_heading = "Publisher")]
     pub control: Option<String>,
-    /// The label of another arm, whose rows are left out; repeated for others. All that the file has, unless
-    /// told
+    /// A label of few rows, or spelt like another one, that is an arm as well, whose rows are left out;
+    /// repeated for others. Other labels of the file are left out without it
     #[arg(long, value_name = "LABEL", conflicts_with = "advertiser", help_heading = "Publisher")]
     pub leave_out: Vec<String>,
     /// The column that says when a person could first be treated: in both arms

@@ -263,8 +263,9 @@ fn is_arm(
     }
 }
 
-/// Labels of arms that are left out: those that were said, or all others that the column has. One that is
-/// another but for its spelling is no arm by itself: nobody is left out for a slip of the pen.
+/// Labels of arms that are left out: those that were said, and all others that the column has. One that is
+/// another but for its spelling, or that hardly any row has, is no arm by itself: nobody is left out for a
+/// slip of the pen.
 fn others(
     making: &Making<'_>,
     column: &ColumnSurvey,
@@ -283,7 +284,6 @@ fn others(
         let alike = compared.iter().find(|compared| guess::same_name(compared, label));
         let what = match alike {
             Some(alike) => format!("is \"{alike}\" but for its spelling: correct the file"),
-            None if !said.is_empty() => "is neither compared nor left out: correct the file".to_owned(),
             None if !is_arm(making, column, (label, *rows), compared)? => {
                 "would be told to the other party, though few rows have it: correct the file".to_owned()
             }
