@@ -327,9 +327,9 @@ fn categories(making: &mut Making<'_>, column: &str) -> Result<String, Error> {
     }
     if let Some((value, rows)) = guess::rare(seen).next() {
         return Err(Error::input(format!(
-            "column \"{column}\": {} rows are {}, and a value that fewer than {} rows have is not told to \
+            "column \"{column}\": {} with {}, and a value that fewer than {} rows have is not told to \
              the other party: put small values together in the file",
-            page::numbers::count(*rows),
+            page::numbers::counted(*rows, "row"),
             quoted(value),
             guess::LABEL_ROWS
         )));

@@ -211,7 +211,7 @@ fn rho_is_not_spent_on_what_cannot_be_shown() {
         &[
             "rho would be spent on what cannot be shown",
             "the test arm",
-            "minimum_group of 1000",
+            "minimum_group of 1,000",
             "--spend-anyway",
         ],
     );

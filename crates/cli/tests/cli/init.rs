@@ -271,7 +271,7 @@ fn labels_of_few_rows_are_not_told() {
     run("init lift --publisher arms.csv", &[]).failed(
         2,
         &[
-            "4 rows of \"group\" are \"holdout\": a label that fewer than 10 rows have",
+            "4 rows of \"group\" with \"holdout\": a label that fewer than 10 rows have",
             "--control \"holdout\"",
         ],
     );
@@ -513,7 +513,7 @@ fn what_a_run_would_refuse_is_not_proposed() {
     std::fs::write(folder.path().join("sales.csv"), sales.replacen("north", "tiny", 9)).unwrap();
     with(folder.path(), line, &["region"]).failed(
         2,
-        &["column \"region\": 9 rows are \"tiny\", and a value that fewer than 10 rows have is not told"],
+        &["column \"region\": 9 rows with \"tiny\", and a value that fewer than 10 rows have is not told"],
     );
     with(folder.path(), line, &["kind"]).failed(2, &["another cohort than the same identifier has"]);
 }
