@@ -153,7 +153,9 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<Fact> {
             facts.extend(plan.assumptions.get("rows").map(|rows| fact(format!("it supposes: {rows}"))));
             facts.extend(plan.few_left_out.as_ref().map(|few| {
                 let (rows, shown) = (count(few.rows), difference(few.effect, study));
-                fact(format!("if few people have the labels left out, {rows} are in the two: from {shown} on"))
+                fact(format!(
+                    "if few people have the labels left out, {rows} are in the two: from {shown} on"
+                ))
             }));
         }
         (Question::Lift(_), None) => facts.push(fact(no_effect(study))),

@@ -113,10 +113,13 @@ impl ColumnReport {
         let Some([low, high]) = self.range else { return Ok(()) };
         for (count, side, end) in [(self.below, "below", low), (self.above, "above", high)] {
             if count > 0 {
-                line(count, match count {
-                    1 => format!("cell of {name} is {side} {end} and counts as that"),
-                    _ => format!("cells of {name} are {side} {end} and count as that"),
-                })?;
+                line(
+                    count,
+                    match count {
+                        1 => format!("cell of {name} is {side} {end} and counts as that"),
+                        _ => format!("cells of {name} are {side} {end} and count as that"),
+                    },
+                )?;
             }
         }
         Ok(())

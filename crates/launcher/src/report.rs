@@ -81,10 +81,10 @@ impl OspreyReport {
         let of = passes.into_iter().flatten().find(|stats| stats.trace_entries > 0)?;
         let times = of.trace_entries.checked_div(of.peak_chunks).filter(|times| *times >= SCATTERED)?;
         Some(format!(
-            "its trace comes back {} times to each of the {} chunks of {} that its region holds: its addresses \
-             jump about, and each jump costs the speculative pass a fault, and a run with less memory may \
-             read a chunk for it. Put together what is used together; smaller chunks (--chunk 64K) read less \
-             that is not used (docs/osprey/patterns.md)",
+            "its trace comes back {} times to each of the {} chunks of {} that its region holds: its \
+             addresses jump about, and each jump costs the speculative pass a fault, and a run with less \
+             memory may read a chunk for it. Put together what is used together; smaller chunks (--chunk \
+             64K) read less that is not used (docs/osprey/patterns.md)",
             count(times),
             count(of.peak_chunks),
             binary(of.chunk)

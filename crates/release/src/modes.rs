@@ -244,7 +244,10 @@ pub fn check_public_groups(n_test: u64, n_control: u64, minimum_group: u64) -> R
     if n_test.min(n_control) >= least {
         return Ok(());
     }
-    Err(Error::input(format!("a group has fewer than the minimum of {} rows: not shown", whole(least as f64))))
+    Err(Error::input(format!(
+        "a group has fewer than the minimum of {} rows: not shown",
+        whole(least as f64)
+    )))
 }
 
 /// A number of rows, for people.

@@ -7,9 +7,7 @@
 mod tests;
 
 use crate::wording::{self, shortened};
-use crate::{
-    CellView, CountView, DerivedView, LiftView, ProgramOutput, PublicReport, ResultView, RunReport, StudyInfo,
-};
+use crate::{CellView, DerivedView, LiftView, ProgramOutput, PublicReport, ResultView, RunReport, StudyInfo};
 use base::Error;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
 use serde_json::{Map, Value};

@@ -445,8 +445,8 @@ pub fn meaning(quantity: &str) -> Option<&'static str> {
         "tail" => "the clamp times the value, less the squares",
         "centred_value" => "twice the value, less the clamp for each row",
         "centred_tail" => {
-            "32 times the clamp times the value, less 32 times the squares, less the square of the clamp for \
-             each row"
+            "32 times the tail (the clamp times the value, less the squares), less the square of the clamp \
+             for each row"
         }
         "converters" => "people with a conversion",
         "conversions" => "events that count",

@@ -66,7 +66,9 @@ fn of_view(view: &SimulatedView, columns: usize) -> Vec<String> {
     let is_behind = |number: &&SimulatedNumber| number.behind;
     for part in &view.parts {
         rows.push((Some(title(part)), Default::default()));
-        rows.extend(part.numbers.iter().filter(|number| !is_behind(number)).map(|number| (None, cells(number))));
+        rows.extend(
+            part.numbers.iter().filter(|number| !is_behind(number)).map(|number| (None, cells(number))),
+        );
     }
     let table = NumberTable::of(&rows, shown, columns);
     for (at, block) in table.blocks().into_iter().enumerate() {

@@ -12,8 +12,8 @@ pub enum ValueShape {
     /// As amounts do: most at the lower end, exponentially, a tenth of the range above it in the mean; of the
     /// bits a tenth is set.
     Low,
-    /// As what few have: one row of a hundred has such an amount, all others the lower end; of the bits one of
-    /// a hundred is set.
+    /// As what few have: one row of a hundred has such an amount, all others the lower end; of a hundred bits
+    /// one is set.
     Rare,
 }
 

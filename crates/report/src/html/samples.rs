@@ -297,7 +297,18 @@ pub fn derived() -> RunReport {
         let (label, statistic, unit) = (label.into(), statistic.into(), unit.into());
         let (p_value, holm) = (None, None);
         let range = None;
-        DerivedView { label, statistic, unit, value, intervals: ends, level: 0.95, noise, range, p_value, holm }
+        DerivedView {
+            label,
+            statistic,
+            unit,
+            value,
+            intervals: ends,
+            level: 0.95,
+            noise,
+            range,
+            p_value,
+            holm,
+        }
     };
     let closed = |low: f64, high: f64| vec![[Some(low), Some(high)]];
     let (count, mean, treat) = (["total", ""], ["mean", "EUR"], ["needed-to-treat", ""]);

@@ -719,7 +719,7 @@ fn every_quantity_is_named_once_and_explained() {
     let shown = words(&page);
     for text in [
         "Centred value: twice the value, less the clamp for each row.",
-        "Centred tail: 32 times the tail, less the square of the clamp for each row.",
+        "Centred tail: 32 times the tail (the clamp times the value, less the squares), less the square of",
         "Tail: the clamp times the value, less the squares.",
     ] {
         assert!(shown.contains(text), "{text}: {shown}");

@@ -359,7 +359,10 @@ fn means_beyond_their_range_are_said() {
     let mut earlier = of([1.5, -0.2]);
     earlier.cells[0].estimate.as_mut().expect("it has one").rates.as_mut().expect("means")[1].mean = 0.0;
     let said = means_beyond(&earlier);
-    assert!(said[0].starts_with("An earlier version wrote this report, and 0 for a mean below 0"), "{said:?}");
+    assert!(
+        said[0].starts_with("An earlier version wrote this report, and 0 for a mean below 0"),
+        "{said:?}"
+    );
     assert!(said[0].contains("the means of all people do not subtract"), "{said:?}");
 }
 
@@ -404,7 +407,8 @@ fn a_missing_relative_difference_has_a_reason() {
     assert_eq!(no_relative(&shown), None);
     shown.cells[0].estimate.as_mut().expect("it has one").relative = None;
     let why = no_relative(&shown).expect("a reason");
-    let named = "No relative difference is given of all people: the interval of the mean of placebo reaches 0";
+    let named =
+        "No relative difference is given of all people: the interval of the mean of placebo reaches 0";
     assert!(why.starts_with(named), "{why}");
     // A mode without means has a sentence of its own.
     assert_eq!(no_relative(&view(1, None, true, Some(estimate(0.1, 0.05, None)))), None);

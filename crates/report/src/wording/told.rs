@@ -172,14 +172,16 @@ fn floored(view: &LiftView) -> Option<String> {
     let is_off = |cell: &&CellView| {
         cell.estimate.is_some_and(|of| {
             let rates = of.rates.filter(|rates| rates.iter().any(|rate| rate.mean == 0.0));
-            rates.is_some_and(|[test, control]| (test.mean - control.mean - of.lift).abs() > 1e-9 * of.lift.abs())
+            rates.is_some_and(|[test, control]| {
+                (test.mean - control.mean - of.lift).abs() > 1e-9 * of.lift.abs()
+            })
         })
     };
     let cells: Vec<String> = view.cells.iter().filter(is_off).map(cell_name).collect();
     (!cells.is_empty()).then(|| {
         format!(
-            "An earlier version wrote this report, and 0 for a mean below 0: the means of {} do not subtract to \
-             the difference.",
+            "An earlier version wrote this report, and 0 for a mean below 0: the means of {} do not subtract \
+             to the difference.",
             listed(&cells)
         )
     })
@@ -188,8 +190,8 @@ fn floored(view: &LiftView) -> Option<String> {
 /// What is said of intervals of means that reach where no true mean is.
 pub fn ends_beyond(view: &LiftView) -> Option<&'static str> {
     arm_means(view).any(|(_, rate)| rate.mean - rate.half_width < 0.0).then_some(
-        "Where an interval of a mean reaches below 0, no true mean is in that part. It is not cut, so that it \
-         keeps its level around the mean that came out.",
+        "Where an interval of a mean reaches below 0, no true mean is in that part. It is not cut, so that \
+         it keeps its level around the mean that came out.",
     )
 }
 
