@@ -167,6 +167,12 @@ pub fn cut(view: &DerivedView) -> [bool; 2] {
     [is_cut(0), is_cut(1)]
 }
 
+/// Whether half of a closed interval is less than noise alone would leave.
+fn noise_is_wider(view: &DerivedView) -> bool {
+    let ([[Some(low), Some(high)]], Some(noise)) = (&view.intervals[..], view.noise) else { return false };
+    !is_needed_to_treat(view) && noise > 0.5 * (high - low) * (1.0 + 1e-6)
+}
+
 /// The one end that is cut.
 fn cut_end(of: &DerivedView, [low, _]: [bool; 2], digit: &LastDigit) -> String {
     let end = of.intervals.first().and_then(|ends| ends[usize::from(!low)]);
@@ -416,9 +422,13 @@ pub fn covered(derived: &[DerivedView]) -> Vec<String> {
         said.push("Where a number is not determined, the sums with their noise do not tell it.".to_owned());
     }
     if derived.iter().any(|view| cut(view) != [false; 2]) {
+        let cut = "An interval, or a value, that reaches the least or the greatest that there can be is cut";
+        said.push(format!("{cut} there."));
+    }
+    if others.iter().any(|view| noise_is_wider(view)) {
         said.push(
-            "An interval that ends at the least or the greatest value that there can be is cut there. What \
-             noise alone would leave is said around the value and is not cut, so it may be wider."
+            "What noise alone would leave is said around the value and is not cut: beside an interval that \
+             is, or whose parts are, it may be wider."
                 .to_owned(),
         );
     }
