@@ -10,8 +10,8 @@ mod question;
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
 pub use effect::{CellEffect, Halves, OutcomeGuess};
-pub(crate) use intervals::clamp_effects;
-pub use intervals::{ClampEffect, IntervalCurve, IntervalPoint, interval_curves};
+pub use intervals::{ClampEffect, FewLeftOut, IntervalCurve, IntervalPoint, interval_curves};
+pub(crate) use intervals::{clamp_effects, effect_at};
 pub use noise::{DerivedNoise, MechanismNoise};
 pub use question::PlanQuestion;
 pub(crate) use question::same_rows;
@@ -180,6 +180,10 @@ pub struct Plan {
     /// publisher's view; of studies of one run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clamp_effects: Vec<ClampEffect>,
+    /// What an advertiser's study would detect if hardly anybody had the labels that it leaves out; in `tacit
+    /// check` alone, where nobody says the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub few_left_out: Option<FewLeftOut>,
     /// How a program's budget is split.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<MechanismNoise>,
@@ -524,7 +528,9 @@ fn values(rows: u64) -> String {
     format!(
         "{} rows count, alike in all groups, and no value depends on another. Even: values lie evenly over \
          their ranges, and half of the bits are yes. Low: most values lie at the lower end, a tenth of the \
-         range above it in the mean, and a tenth of the bits are yes",
+         range above it in the mean, and a tenth of the bits are yes. Rare: one row of a hundred has such a \
+         value, the others the lower end, and one of a hundred bits is yes (what few people buy). The noise \
+         of a correlation hangs on that most of all",
         count(rows)
     )
 }
