@@ -223,7 +223,8 @@ impl CheckedSide {
             (true, arms) => format!(
                 "everybody of this party's file is in the trial, {kept} people. The study leaves out {}, \
                  and nobody here knows how many people have them: if each is an arm as large as the two that \
-                 are compared, {} people are in these; --rows N,{own} says the people N of the publisher in the two",
+                 are compared, {} people are in these; --rows N,{own} says the people N of the publisher in \
+                 the two",
                 page::numbers::counted(arms - 2, "label"),
                 page::numbers::count(rows[0])
             ),
