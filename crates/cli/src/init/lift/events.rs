@@ -3,7 +3,6 @@
 use super::offers::{offer, refuse_small};
 use super::trial::{duplicates, time_columns};
 use super::{LiftInitArgs, TrialSide, categories, clamp, in_units, note_thin_ends, period, read};
-use crate::init::ask::Answering;
 use crate::init::draft::{StudyDraft, list, quoted, said};
 use crate::init::guess;
 use crate::init::making::Making;
@@ -15,6 +14,7 @@ use data::survey::ColumnSurvey;
 use page::numbers::{count, counted, percent};
 use study::time::Clock;
 use study::{EventValue, MAX_CLAMP, MAX_EVENTS, Study};
+use terminal::output;
 
 /// Chooses the advertiser's columns. Returns the range of its times, by the sample.
 pub fn advertiser(
@@ -66,11 +66,7 @@ fn better(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<String, Error>
     let (lower, why) = match (args.lower_is_better, args.higher_is_better) {
         (false, false) => {
             let lower = making.how.offer(flag, question, &answers, 0)? == 1;
-            let why = match making.how {
-                Answering::Asked => "as it was answered",
-                _ => "nobody said otherwise (--lower-is-better)",
-            };
-            (lower, why)
+            (lower, making.how.why())
         }
         (lower, _) => (lower, "as it was said"),
     };
@@ -136,7 +132,9 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
                  of the person; leave-out: no events; error: refused)",
                 count(some)
             );
-            answers[making.how.choose("--negative RULE", &question, &answers, Some(0))?].clone()
+            let rule = answers[making.how.choose("--negative RULE", &question, &answers, Some(0))?].clone();
+            making.because("negative", &rule, format!("{} (--negative RULE)", making.how.why()));
+            rule
         }
     };
     let unit = unit(making.how, making.column(&columns[0])?, args.unit.as_deref(), "--unit UNIT")?;
@@ -365,9 +363,9 @@ pub fn settle(
         duplicates(draft, "merge");
     }
     if people > 0 && people == events.len() as u64 {
-        eprintln!(
+        output::say(
             "note: everybody in the file has an event. People whom it could have, and who have none, belong \
-             into it, in a line without a time: else the size of the match tells who had one."
+             into it, in a line without a time: else the size of the match tells who had one.",
         );
     }
     let (most, text) = bounds(making, study, args, (people, &events, &mut totals))?;
