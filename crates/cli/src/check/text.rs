@@ -71,7 +71,7 @@ pub(super) fn text_of(
 ) -> String {
     let study = agreed.first();
     let wrap = |facts: Vec<Fact>| facts.iter().flat_map(|fact| fact.lines(columns)).collect::<Vec<_>>();
-    let mut lines = wrapped(&next(checked, agreed, file, serves), columns, "", "  ");
+    let mut lines = wrapped(&next(checked, agreed, file, (serves, guessed)), columns, "", "  ");
     lines.push(String::new());
     lines.extend(wrap(before(checked, agreed)));
     if let Some(inputs) = &checked.inputs {
@@ -257,13 +257,25 @@ fn family(
 }
 
 /// What to do now.
-fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, serves: bool) -> String {
+fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, (serves, guessed): (bool, bool)) -> String {
     if checked.refused {
         "This side's policy refuses the study, and its data were not read: see the error".to_owned()
     } else if checked.budget.as_ref().is_some_and(|budget| !budget.refusals.is_empty()) {
         "This side is not ready: see the error".to_owned()
     } else if serves {
         format!("This server is ready: tacit serve {file}, or tacit run {file}")
+    } else if checked.inputs.is_some() && shows_nothing(checked) {
+        let instead = match guessed {
+            true => format!(
+                "The other side's rows are a guess: if you know how many people are in the trial, \
+                 tacit check {file} --rows N,M says it for that. Else"
+            ),
+            false => "Before that".to_owned(),
+        };
+        format!(
+            "This side's data and policy are in order, but as far as is known nothing would be released, and \
+             rho is spent all the same (effect, below). {instead} do not run"
+        )
     } else if checked.inputs.is_some() {
         match agreed.first().only_matches() {
             true => format!("This side is ready: tacit match {file} --out FILE"),
@@ -273,6 +285,13 @@ fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, serves: bool) -> 
         let but = if placeholders(agreed).is_some() { ", but for its keys" } else { "" };
         format!("The study is sound{but}. Check your data, too: tacit check PARTY_FILE")
     }
+}
+
+/// Whether a lift study would show nobody anything of the rows that are supposed: arms are too small.
+fn shows_nothing(checked: &CheckReport) -> bool {
+    let plan = &checked.plan;
+    let shown = plan.minimum_detectable_effect.or(plan.public_effect);
+    shown.is_none() && plan.assumptions.contains_key("effect")
 }
 
 /// What each server sees, by name; nothing where the owners compute.
