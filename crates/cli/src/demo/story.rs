@@ -93,8 +93,17 @@ pub fn closing(reports: [&RunReport; 2], truth: f64, contained: bool, folder: &F
         bytes(first.peak_memory_bytes),
         bytes(second.peak_memory_bytes)
     );
-    text + "  Next: tacit check examples/lift.toml     tacit plan examples/lift.toml --rows 10M --mean \
-            0.0006 --link 1gbps,20ms     docs/cli.md"
+    text + &next(&[
+        "tacit check examples/lift.toml",
+        "tacit plan examples/lift.toml --rows 10M --mean 0.0006 --link 1gbps,20ms",
+        "docs/cli.md",
+    ])
+}
+
+/// What to type or read next: a line each, so that none is broken where it is copied.
+pub fn next(all: &[impl AsRef<str>]) -> String {
+    let lines = all.iter().map(|one| format!("\n    {}", one.as_ref()));
+    format!("  Next:{}", lines.collect::<String>())
 }
 
 /// What the parties saw: one column where all see the same.
