@@ -6,6 +6,7 @@ mod budgets;
 mod circuit;
 mod contracts;
 mod files;
+mod first_hour;
 mod gate;
 mod generate;
 mod going_on;
