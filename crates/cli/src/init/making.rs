@@ -341,7 +341,7 @@ impl<'a> Making<'a> {
             }
             [only] => only.clone(),
             several => {
-                why = format!("cells fit other forms, too; so {} (--dates {name}=FORM)", self.how.why());
+                why = format!("{} (--dates {name}=FORM); cells fit other forms, too", self.how.why());
                 several[self.form(name, several)?].clone()
             }
         };

@@ -268,9 +268,12 @@ fn a_check_is_priced_at_the_rows_that_were_read() {
         tacit(words).fine().json()["plan"]["assumptions"]["rows"].as_str().unwrap().to_owned()
     };
     assert!(rows(&[]).starts_with("300 of this party's data"));
-    assert_eq!(rows(&["--rows", "10k,20k"]), "10,000 and 20,000");
+    let told = rows(&["--rows", "10k,20k"]);
+    assert!(told.starts_with("10,000 rows of publisher, half in each arm, and 20,000 of "), "{told}");
     let shown = tacit(["check", &party, "--spend-anyway"]).fine().stdout;
-    assert!(shown.contains(&format!("This side is ready: tacit run {party}")), "{shown}");
+    assert!(shown.contains("nothing would be released") && !shown.contains("side is ready"), "{shown}");
+    let shown = tacit(["check", &party, "--spend-anyway", "--rows", "10k,20k"]).fine().stdout;
+    assert!(shown.starts_with(&format!("This side is ready: tacit run {party}")), "{shown}");
 }
 
 #[test]
