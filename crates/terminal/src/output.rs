@@ -2,7 +2,7 @@
 
 use crate::width;
 use base::{Error, Fault};
-use page::lines::fitted;
+use page::lines::{fitted, wrapped};
 use serde::Serialize;
 use serde_json::json;
 use std::io::{ErrorKind, Write};
@@ -67,6 +67,13 @@ pub fn fail_with(error: &Error, json: bool, beside: &impl Serialize) -> ExitCode
 /// Says something on standard error, in lines as wide as the terminal; a log has them whole.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", lines(text));
+}
+
+/// Says something behind a name; further lines stand under it.
+pub fn say_of(name: &str, text: &str) {
+    let further = " ".repeat(name.chars().count());
+    let lines = width::of_errors().map(|columns| wrapped(text, columns, name, &further).join("\n"));
+    let _ = writeln!(std::io::stderr(), "{}", lines.unwrap_or_else(|| format!("{name}{text}")));
 }
 
 /// Text for standard error, in such lines.

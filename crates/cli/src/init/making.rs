@@ -589,7 +589,7 @@ impl<'a> Making<'a> {
         let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
         for column in columns {
             let facts = base::clean(&guess::described(column));
-            output::say(&format!("  {:width$}  {facts}", printable(&column.name)));
+            output::say_of(&format!("  {:width$}  ", printable(&column.name)), &facts);
         }
     }
 

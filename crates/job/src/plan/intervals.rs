@@ -16,8 +16,6 @@ use study::{Advertiser, EventValue, LiftStudy, Question, ReleaseMode, Study, Stu
 const FACTORS: [(u64, u64); 7] = [(1, 8), (1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (8, 1)];
 /// What rho is tried, in thousandths.
 const THOUSANDTHS: [u128; 8] = [5, 10, 20, 50, 100, 200, 500, 1000];
-/// The part of all outcomes that a clamp which is proposed leaves at least.
-const LEFT: f64 = 0.5;
 /// Nothing that is shown hangs on it.
 const LINK: Link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
 
@@ -167,24 +165,27 @@ pub(crate) fn clamp_effects(
     all.into_iter().map(of).collect()
 }
 
-/// The round clamp of a study, no larger than `most`, with which it would detect the smallest part of the mean
-/// if everybody of this party's file were in the trial; of those that leave half of all outcomes, for one that
-/// cuts more measures something else. Nothing where all of these would show nothing.
+/// The round clamp of a study, no larger than `most`, with which it would see most if everybody of this party's
+/// file were in the trial: the part of the mean that it would detect, over the part of all outcomes that it
+/// leaves, is smallest. Of the first alone the smallest clamp is best, with which everybody who has an outcome
+/// counts alike. Nothing where all of these would show nothing.
 pub fn proposed_clamp(study: &Study, own: &InputReport, most: u32) -> Option<ClampEffect> {
     let Question::Lift(lift) = &study.kind else { return None };
     let rows = crate::check::advertisers_rows(study, own.rows_kept);
     let trial = Trial { study, rows };
     let powers = (0..).map_while(|power| 10u32.checked_pow(power)).take_while(|power| *power <= most);
     let round = powers.flat_map(|power| [1, 2, 5].map(|step| power.saturating_mul(step)));
-    let kept = |at: &u32| *at <= most && own.outcomes.kept(*at).is_some_and(|kept| kept >= LEFT);
-    let found = round.filter(kept).filter_map(|at| {
+    let found = round.filter(|at| *at <= most).filter_map(|at| {
         let outcome = counted(own, at, rows[0], lift.scale())?;
         let effect = trial.effect(&outcome, &|lift| lift.rule.clamp = at).ok()?;
         let kept = own.outcomes.kept(at);
         let clamp = f64::from(at) / f64::from(lift.scale());
         Some(ClampEffect { clamp, mean: outcome.mean, kept, effect: Some(effect) })
     });
-    let part = |of: &ClampEffect| of.of_mean().unwrap_or(f64::INFINITY);
+    let part = |of: &ClampEffect| match (of.of_mean(), of.kept) {
+        (Some(part), Some(kept)) if kept > 0.0 => part / kept,
+        _ => f64::INFINITY,
+    };
     found.min_by(|a, b| part(a).total_cmp(&part(b)))
 }
 

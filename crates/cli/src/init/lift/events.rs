@@ -67,9 +67,9 @@ fn better(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<String, Error>
     let (lower, why) = match (args.lower_is_better, args.higher_is_better) {
         (false, false) => {
             let lower = making.how.offer(flag, question, &answers, 0)? == 1;
-            (lower, making.how.why())
+            (lower, format!("{} (--lower-is-better)", making.how.why()))
         }
-        (lower, _) => (lower, "as it was said"),
+        (lower, _) => (lower, "as it was said".to_owned()),
     };
     making.because("lower_is_better", lower.to_string(), why);
     making.tell(format!("that {} is better", if lower { "less" } else { "more" }));
@@ -283,11 +283,11 @@ impl ClampRule {
         match self {
             Self::Said => "Chosen by the advertiser.",
             Self::Effect => {
-                "Chosen by the file: of 1, 2 or 5 and zeros the one with which this study would detect the \
-                 smallest part of the mean if everybody of the file were in the trial, for a larger one \
-                 makes more noise, and a smaller one cuts more off. It leaves half of all outcomes, and is at \
-                 most what 99 of 100 people with an event do not exceed (of up to 500 such people all but \
-                 four, of fewer than 40 all but one in ten), rounded up. It tells the other party roughly \
+                "Chosen by the file, if everybody of it were in the trial: of 1, 2 or 5 and zeros the one for \
+                 which the part of the mean that this study would detect, over the part of all outcomes \
+                 that is left, is smallest. A larger one makes more noise, a smaller one cuts more off. It is \
+                 at most what 99 of 100 people with an event do not exceed (of up to 500 such people all \
+                 but four, of fewer than 40 all but one in ten), rounded up. It tells the other party roughly \
                  how large outcomes are. `tacit check --clamp R` says what another one would detect."
             }
             Self::People => {
@@ -456,7 +456,7 @@ fn clamp_of(
     {
         why += &format!(
             " ({} of all outcomes is left). If everybody of the file were in the trial, the study would \
-             detect a difference of {} of the mean, the smallest part with such a clamp",
+             detect a difference of {} of the mean; other round clamps see less or cut more",
             percent(kept),
             percent(part)
         );
