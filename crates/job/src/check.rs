@@ -42,6 +42,9 @@ pub struct CheckReport {
     pub warnings: Vec<String>,
     /// What this party's ledger says; with a party file only.
     pub budget: Option<Outlook>,
+    /// Whether a lift study would show nobody anything of the rows that are supposed: arms are too small.
+    #[serde(skip)]
+    pub shows_nothing: bool,
     /// Whether this party's policy refused before its data were read.
     #[serde(skip)]
     pub refused: bool,
@@ -281,7 +284,8 @@ impl CheckedSide {
         let by_policy = refused.is_some();
         let refused = refused.map_or_else(|| refusal(budget.as_ref()), Err);
         let described = describe(&agreed, &built, plan, inputs, peer_agrees)?;
-        let report = CheckReport { warnings, budget, refused: by_policy, ..described };
+        let shows_nothing = shows_nothing(&agreed, assumed.rows[0], &described.plan);
+        let report = CheckReport { warnings, budget, shows_nothing, refused: by_policy, ..described };
         Ok(SideReport { report, agreed, built, serves, refused })
     }
 }
@@ -315,6 +319,14 @@ fn refusal(budget: Option<&Outlook>) -> Result<(), Error> {
         [] => Ok(()),
         refusals => Err(Error::refused(refusals.join(". "))),
     }
+}
+
+/// Whether nothing would be released of so many people of the publisher.
+fn shows_nothing(agreed: &StudyFile, people: u64, plan: &Plan) -> bool {
+    let Question::Lift(lift) = &agreed.first().kind else { return false };
+    let stated = plan.minimum_detectable_effect.or(plan.public_effect).is_some();
+    let small = people / 2 < lift.release.minimum_group;
+    !stated && (small || plan.assumptions.contains_key("effect"))
 }
 
 /// Arms of the trial, those that are left out among them.
@@ -386,6 +398,7 @@ fn describe(
         inputs,
         warnings: Vec::new(),
         budget: None,
+        shows_nothing: false,
         refused: false,
         peer_agrees,
     })

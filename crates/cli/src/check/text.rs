@@ -264,17 +264,17 @@ fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, (serves, guessed)
         "This side is not ready: see the error".to_owned()
     } else if serves {
         format!("This server is ready: tacit serve {file}, or tacit run {file}")
-    } else if checked.inputs.is_some() && shows_nothing(checked) {
+    } else if checked.inputs.is_some() && checked.shows_nothing {
         let instead = match guessed {
             true => format!(
                 "The other side's rows are a guess: if you know how many people are in the trial, \
                  tacit check {file} --rows N,M says it for that. Else"
             ),
-            false => "Before that".to_owned(),
+            false => "With these rows".to_owned(),
         };
         format!(
-            "This side's data and policy are in order, but as far as is known nothing would be released, and \
-             rho is spent all the same (effect, below). {instead} do not run"
+            "This side's data and policy are in order, but as far as is known nothing would be released of \
+             so few people, and rho is spent all the same. {instead} do not run"
         )
     } else if checked.inputs.is_some() {
         match agreed.first().only_matches() {
@@ -285,13 +285,6 @@ fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, (serves, guessed)
         let but = if placeholders(agreed).is_some() { ", but for its keys" } else { "" };
         format!("The study is sound{but}. Check your data, too: tacit check PARTY_FILE")
     }
-}
-
-/// Whether a lift study would show nobody anything of the rows that are supposed: arms are too small.
-fn shows_nothing(checked: &CheckReport) -> bool {
-    let plan = &checked.plan;
-    let shown = plan.minimum_detectable_effect.or(plan.public_effect);
-    shown.is_none() && plan.assumptions.contains_key("effect")
 }
 
 /// What each server sees, by name; nothing where the owners compute.

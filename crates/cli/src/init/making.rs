@@ -607,10 +607,10 @@ impl<'a> Making<'a> {
             output::say(&base::clean(&format!("  {setting} = {value}: {why}")));
         }
         if !self.offers.is_empty() {
-            eprintln!("\nResults could also be shown by, each with a share of rho of its own:");
+            output::say("\nResults could also be shown by, each with a share of rho of its own:");
             self.offers.iter().for_each(|what| output::say(&format!("  {}", base::clean(what))));
         }
-        eprintln!("\nThe study file will tell the other party, and nothing else of the data:");
+        output::say("\nThe study file will tell the other party, and nothing else of the data:");
         self.tells.iter().for_each(|what| output::say(&format!("  {}", base::clean(what))));
         self.how.confirm(&format!("Write {} and {}?", self.study.display(), party_file.display()))?;
         let key = self.out.join(format!("{}.key", self.party));

@@ -9,10 +9,11 @@ use std::process::Command;
 /// Commands of the page in their order, but for those that build, wait for a peer or make gigabytes.
 fn commands() -> Vec<String> {
     let page = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/start.md"));
-    let starts = ["awk ", "tacit init ", "tacit check ", "tacit plan "];
+    let starts = ["awk ", "tacit init ", "tacit check "];
     let lines = page.lines().filter_map(|line| line.strip_prefix("    "));
     let commands = lines.filter(|line| starts.iter().any(|start| line.starts_with(start)));
-    let named = page.split('`').filter(|text| text.starts_with("tacit simulate lift/"));
+    let starts = ["tacit simulate lift/", "tacit plan lift/"];
+    let named = page.split('`').filter(|text| starts.iter().any(|start| text.starts_with(start)));
     commands.chain(named).map(str::to_owned).collect()
 }
 

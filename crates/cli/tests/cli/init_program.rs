@@ -121,7 +121,10 @@ fn a_baseline_is_chosen() {
     let run = |line: &str, more: &[&str]| with(folder.path(), line, more);
     let labels = |out: &str| {
         let study = read(&folder.path().join(out).join("study.toml"));
-        study.lines().find_map(|line| Some(line.split_once(" labels ")?.1.to_owned())).unwrap()
+        study
+            .lines()
+            .find_map(|line| Some(line.strip_prefix("column segment u2 mails labels ")?.to_owned()))
+            .unwrap()
     };
     let begin = "init program --data mails.csv --columns Segment --by Segment --out";
     let done = run(&format!("{begin} a"), &[]).fine();
