@@ -86,8 +86,7 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
         (true, Err(error)) => Ok(output::fail_with(&error, true, &report)),
         (true, Ok(())) => output::print_json(&report).map(|()| ExitCode::SUCCESS),
         (false, refused) => {
-            let guessed = args.rows.is_none() && agreed.first().parties.len() == 2;
-            let facts = (serves, guessed);
+            let facts = (serves, args.rows.is_none());
             output::print(&text::text_of(&report, (&agreed, &built), &file, facts, width::columns()))?;
             refused.map(|()| ExitCode::SUCCESS)
         }

@@ -93,7 +93,7 @@ pub(super) fn text_of(
     let mut facts = plan::tells(&checked.plan);
     facts.push(Fact::new("program", &checked.study.program));
     facts.extend(plan::assumed(&checked.plan));
-    if guessed && checked.inputs.is_some() {
+    if guessed && study.parties.len() == 2 && checked.inputs.is_some() {
         facts.push(Fact::new("assumed", say_both(study)));
     }
     lines.extend(wrap(facts));
@@ -265,17 +265,16 @@ fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, (serves, guessed)
     } else if serves {
         format!("This server is ready: tacit serve {file}, or tacit run {file}")
     } else if checked.inputs.is_some() && checked.shows_nothing {
-        let instead = match guessed {
+        match guessed {
             true => format!(
-                "The other side's rows are a guess: if you know how many people are in the trial, \
-                 tacit check {file} --rows N,M says it for that. Else"
+                "Not ready as far as is known: if nobody but the people of this side's file is in the trial, \
+                 nothing would be released, and rho is spent all the same. If you know how many are, tacit \
+                 check {file} --rows N,M says it for them (data and policy are in order)"
             ),
-            false => "With these rows".to_owned(),
-        };
-        format!(
-            "This side's data and policy are in order, but as far as is known nothing would be released of \
-             so few people, and rho is spent all the same. {instead} do not run"
-        )
+            false => "Not ready: nothing would be released of so few people, and rho is spent all the same \
+                      (data and policy are in order)"
+                .to_owned(),
+        }
     } else if checked.inputs.is_some() {
         match agreed.first().only_matches() {
             true => format!("This side is ready: tacit match {file} --out FILE"),

@@ -32,7 +32,7 @@ fn check_accepts_what_is_sound_and_says_what_it_means() {
     assert_eq!(alone["study"]["hash"], checked["study"]["hash"]);
     assert!(alone["inputs"].is_null());
     let text = tacit(["check", "--party", party.to_str().unwrap(), "--spend-anyway"]).fine().stdout;
-    assert!(text.contains("revealed   to everybody") && text.contains("This side is ready"), "{text}");
+    assert!(text.contains("revealed   to everybody") && text.contains("nothing would be released"), "{text}");
 }
 
 #[test]

@@ -142,5 +142,5 @@ fn a_baseline_is_chosen() {
     // Too narrow a type says which one holds them.
     let study = folder.path().join("a/study.toml");
     std::fs::write(&study, read(&study).replace("segment u2", "segment u1")).unwrap();
-    run("check a/study.toml", &[]).failed(2, &["has 3 labels, which u1 does not hold", "write u2"]);
+    run("check a/study.toml", &[]).failed(2, &["has 3 labels, which bit does not hold", "write u2"]);
 }
