@@ -128,7 +128,9 @@ fn check_says_what_the_ledger_will() {
             "advertiser: rho 0.11 for all that it gets (0.1 release, 0.01 sizes) = (2.26, 10⁻⁶)-DP"
         )
     );
-    assert!(shown.contains("nobody knows it") && shown.contains("This side is ready") && !ledger.exists());
+    assert!(
+        shown.contains("nobody knows it") && shown.contains("nothing would be released") && !ledger.exists()
+    );
     let [first, second] = pair.both([&[], &[]]);
     let first = first.fine().json();
     second.fine();
@@ -171,7 +173,7 @@ fn check_says_what_the_ledger_will() {
     )
     .unwrap();
     let again = check(&pair, &[]).fine().stdout;
-    assert!(again.contains("charged before") && again.contains("This side is ready"), "{again}");
+    assert!(again.contains("charged before") && again.contains("nothing would be released"), "{again}");
     // A third match shows new sizes; the number stays the same.
     let sizes = "(but for 0.01 for sizes of a match, from the third match on)";
     let lines: Vec<&str> = again.lines().filter(|line| line.contains("charged before")).collect();
