@@ -252,8 +252,8 @@ class _Actors(threading.Thread):
                 "one of them"
             )
         self._came, self._gave_up = True, None
-        self._handle.has_key(number, here.key)
-        called.there, called.ref = True, called.actor.work.remote(called.summons, host)
+        self._handle.has_key(number, here.key, host)
+        called.there, called.ref = True, called.actor.work.remote(called.summons)
 
     def _look(self) -> None:
         now = time.monotonic()

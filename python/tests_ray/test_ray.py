@@ -310,7 +310,7 @@ actor = ACTOR.options(num_cpus=1).remote()
 here = ray.get(actor.begin.remote(), timeout=120)
 assert here.key.startswith("tacit1:"), here
 try:
-    ray.get(actor.work.remote("nonsense", "127.0.0.1"), timeout=60)
+    ray.get(actor.work.remote("nonsense"), timeout=60)
 except ray.exceptions.RayTaskError as error:
     print(type(error.cause).__name__, _reason(error))
 """

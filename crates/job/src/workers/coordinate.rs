@@ -380,8 +380,10 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         let here = &mut self.lanes[usize::from(lane)];
         here.heard = Some(now);
         match event.event {
-            WorkerEvent::Door { generation, fingerprint, address } => {
-                let own = LaneHost::door(self.job.host.as_ref(), address)?;
+            WorkerEvent::Door { generation, fingerprint, port: at } => {
+                let launched = self.crew.host(lane);
+                let door = |(host, at): (&LaneHost, u16)| host.door(launched.as_deref(), at);
+                let own = self.job.host.as_ref().zip(at).map(door).transpose()?;
                 let address = self.await_peer((lane, generation), own, port)?;
                 let fingerprint = fingerprint.bytes();
                 self.words.say(&Word::Door { lane, generation, fingerprint, address })?;
