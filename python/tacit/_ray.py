@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -109,6 +108,8 @@ def _same(ray: Any, there: str, said: str) -> bool:
 
 
 def _addresses(host: str, here: set[str]) -> set[str]:
+    import socket
+
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
     except OSError:
