@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -29,20 +30,35 @@ from world import NAMES, World  # noqa: E402
 IDLE_S = 30
 
 
-def spent_by(clusters: list[Cluster]) -> float:
-    """CPU seconds of all processes of the clusters, those included that have ended."""
-    ticks = 0
-    for cluster in clusters:
-        all_of = set(naming(cluster.folder))
-        for node in cluster.nodes:
-            all_of |= set(members(node.process.pid))
-        for pid in all_of:
-            try:
-                stat = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-            except OSError:
-                continue
-            ticks += sum(int(count) for count in stat[11:15])
-    return ticks / os.sysconf("SC_CLK_TCK")
+class Meter(threading.Thread):
+    """CPU time of all processes of the clusters, looked at every second: those that end are not waited for by
+    anybody who would tell."""
+
+    def __init__(self, clusters: list[Cluster]) -> None:
+        super().__init__(daemon=True)
+        self._clusters, self._lock = clusters, threading.Lock()
+        self._ticks: dict[tuple[int, str], int] = {}
+
+    def run(self) -> None:
+        while True:
+            self.spent()
+            time.sleep(1)
+
+    def spent(self) -> float:
+        """Seconds until now."""
+        with self._lock:
+            for cluster in self._clusters:
+                all_of = set(naming(cluster.folder))
+                for node in cluster.nodes:
+                    all_of |= set(members(node.process.pid))
+                for pid in all_of:
+                    try:
+                        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+                    except OSError:
+                        continue
+                    # A number is given again; when it began, too, is one process's.
+                    self._ticks[pid, stat[19]] = int(stat[11]) + int(stat[12])
+            return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def both(world: World, asked: dict[str, dict[str, Any]]) -> tuple[float, float]:
@@ -69,6 +85,8 @@ def both(world: World, asked: dict[str, dict[str, Any]]) -> tuple[float, float]:
 
 
 def measure(world: World, clusters: list[Cluster], args: argparse.Namespace) -> dict[str, Any]:
+    meter = Meter(clusters)
+    meter.start()
     settings = {"memory": args.memory}
     plain = {name: {"workers": args.workers, "settings": settings} for name in NAMES}
     ray = {
@@ -78,19 +96,19 @@ def measure(world: World, clusters: list[Cluster], args: argparse.Namespace) -> 
     told: dict[str, Any] = {"workers": [], "ray": [], "load": []}
     for _ in range(args.runs):
         for way, asked in (("workers", plain), ("ray", ray)):
-            before = spent_by(clusters)
+            before = meter.spent()
             parties, wall = both(world, asked)
             # Actors end a little after their run.
             time.sleep(5)
             run = {"parties_cpu_s": parties, "wall_s": wall}
             if way == "ray":
-                run["clusters_cpu_s"] = spent_by(clusters) - before
+                run["clusters_cpu_s"] = meter.spent() - before
             told[way].append({key: round(value, 1) for key, value in run.items()})
             told["load"].append(round(os.getloadavg()[0], 1))
             print(way, told[way][-1], file=sys.stderr, flush=True)
-    before = spent_by(clusters)
+    before = meter.spent()
     time.sleep(IDLE_S)
-    told["idle_clusters_cores"] = round((spent_by(clusters) - before) / IDLE_S, 3)
+    told["idle_clusters_cores"] = round((meter.spent() - before) / IDLE_S, 3)
     return told
 
 
