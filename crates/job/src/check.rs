@@ -331,9 +331,11 @@ pub fn placeholders(agreed: &StudyFile) -> Option<String> {
 
 /// What a run would be refused for by this side's own ledger and policy.
 fn refusal(budget: Option<&Outlook>) -> Result<(), Error> {
-    match budget.map_or(&[][..], |budget| &budget.refusals) {
-        [] => Ok(()),
-        refusals => Err(Error::refused(refusals.join(". "))),
+    match budget.filter(|budget| !budget.refusals.is_empty()) {
+        None => Ok(()),
+        Some(Outlook { refusals, shortfall, .. }) => {
+            Err(Error::refused(refusals.join(". ")).falling_short(shortfall.clone()))
+        }
     }
 }
 

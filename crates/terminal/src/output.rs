@@ -1,7 +1,7 @@
 //! What leaves the program: results on standard output, everything else on standard error, and the exit code.
 
 use crate::width;
-use base::{Error, Fault};
+use base::{BudgetShortfall, Error, Fault};
 use page::lines::{fitted, wrapped};
 use serde::Serialize;
 use serde_json::json;
@@ -55,6 +55,9 @@ pub fn fail_with(error: &Error, json: bool, beside: &impl Serialize) -> ExitCode
             "kind": name, "code": code, "message": error.to_string(),
         "party": party, "peer": at.peer, "step": step,
             "suspects": error.accusation().map(|told| told.suspects(&at.party)),
+            "shortfall": error.shortfall().map(|BudgetShortfall { bound, spent, budget, asked }| {
+                json!({ "bound": bound, "spent": spent, "budget": budget, "asked": asked })
+            }),
         }});
         if let serde_json::Value::Object(beside) = json!(beside) {
             beside.into_iter().for_each(|(name, value)| object[name] = value);
@@ -90,7 +93,7 @@ pub fn usage(error: &clap::Error, json: bool, code: u8) -> ExitCode {
         let message = message.trim_end().strip_prefix("error: ").unwrap_or(&message);
         let object = json!({ "error": {
             "kind": "input", "code": code, "message": message, "party": null, "peer": null, "step": null,
-            "suspects": null,
+            "suspects": null, "shortfall": null,
         }});
         let _ = print(&object.to_string());
     }
