@@ -254,6 +254,10 @@ impl Store {
         if !statement.body().recipients.contains(&own) {
             return no("other", digest, 0);
         }
+        // What is sent again costs nothing but this look.
+        if self.statement(&digest)?.is_some_and(|known| known == bytes) {
+            return Ok(Absorbed::Have { digest, proposal, new: false });
+        }
         let taken =
             self.within(|write| take(write, own, from, at_ms, &statement).map(|new| new.then_some(())));
         match taken {
