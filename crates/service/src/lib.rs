@@ -6,6 +6,7 @@
 //! on threads that may wait.
 
 mod budget;
+mod changes;
 mod findings;
 mod names;
 mod passwords;

@@ -7,13 +7,15 @@
 
 mod accounts;
 mod checks;
+mod confirmations;
 mod layout;
 mod sessions;
 #[cfg(test)]
 mod tests;
 mod tries;
 
-pub use accounts::{Account, AccountState, PasswordRight};
+pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
+pub use confirmations::Confirmed;
 pub use sessions::OpenSession;
 pub use tries::Allowed;
 

@@ -10,6 +10,8 @@ mod guard;
 mod listen;
 mod pages;
 mod shell;
+#[cfg(test)]
+mod tests;
 mod visit;
 
 pub use listen::{Listening, listen};

@@ -27,15 +27,45 @@ accounts     house         viewer ---  analyst ---  steward ---  operator +--
 accounts     data a        viewer ---  analyst ---  steward ---  operator ---
 accounts     account me    viewer ---  analyst ---  steward ---  operator ---
 accounts     account other viewer ---  analyst ---  steward ---  operator +--
+access       house         viewer ---  analyst ---  steward +--  operator ---
+access       data a        viewer ---  analyst ---  steward ++-  operator ---
+access       account me    viewer ---  analyst ---  steward ---  operator ---
+access       account other viewer ---  analyst ---  steward ---  operator ---
+operators    house         viewer ---  analyst ---  steward +--  operator +--
+operators    data a        viewer ---  analyst ---  steward ---  operator ---
+operators    account me    viewer ---  analyst ---  steward ---  operator ---
+operators    account other viewer ---  analyst ---  steward ---  operator ---
+as steward   house         viewer ---  analyst ---  steward +--  operator ---
+as steward   data a        viewer ---  analyst ---  steward ++-  operator ---
+as steward   account me    viewer ---  analyst ---  steward ---  operator ---
+as steward   account other viewer ---  analyst ---  steward ---  operator ---
+as operator  house         viewer ---  analyst ---  steward ---  operator +--
+as operator  data a        viewer ---  analyst ---  steward ---  operator +--
+as operator  account me    viewer ---  analyst ---  steward ---  operator ---
+as operator  account other viewer ---  analyst ---  steward ---  operator ---
+see audit    house         viewer ---  analyst ---  steward +++  operator +--
+see audit    data a        viewer ---  analyst ---  steward ---  operator ---
+see audit    account me    viewer ---  analyst ---  steward ---  operator ---
+see audit    account other viewer ---  analyst ---  steward ---  operator ---
+operate      house         viewer ---  analyst ---  steward ---  operator +--
+operate      data a        viewer ---  analyst ---  steward ---  operator ---
+operate      account me    viewer ---  analyst ---  steward ---  operator ---
+operate      account other viewer ---  analyst ---  steward ---  operator ---
 ";
 
-const ACTIONS: [(&str, Action); 6] = [
+const ACTIONS: [(&str, Action); 12] = [
     ("see own", Action::SeeOwn),
     ("check data", Action::CheckData),
     ("see columns", Action::SeeColumns),
     ("see budget", Action::SeeBudget),
     ("see rules", Action::SeeRules),
     ("accounts", Action::ManageAccounts),
+    ("access", Action::ConfirmAccess),
+    ("operators", Action::ConfirmOperator),
+    ("as steward", Action::RulesAsSteward),
+    ("as operator", Action::RulesAsOperator),
+    ("see audit", Action::SeeAudit),
+    ("operate", Action::Operate),
 ];
 
 const SUBJECTS: [(&str, Subject<'static>); 4] = [

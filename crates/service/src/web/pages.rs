@@ -3,6 +3,7 @@
 mod account;
 mod accounts;
 mod budget;
+mod confirmations;
 mod data;
 mod home;
 mod rules;
@@ -34,6 +35,9 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/accounts/{name}/take", proven_deed("take role", accounts::take))
         .route("/accounts/{name}/link", proven_deed("make link", accounts::link))
         .route("/accounts/{name}/end", proven_deed("end account", accounts::end))
+        .route("/confirmations", show(confirmations::show))
+        .route("/confirmations/{number}/confirm", proven_deed("confirm", confirmations::confirm))
+        .route("/confirmations/{number}/refuse", proven_deed("turn down", confirmations::turn_down))
         .route("/data", show(data::list))
         .route("/data/{name}", show(data::one))
         .route("/data/{name}/check", deed("check data", data::check))

@@ -43,7 +43,8 @@ pub fn with_status(
     if visit.signed.is_some() {
         notices.extend(visit.rules.standing.notice());
         if !visit.settings().policy.separate_duties {
-            let said = "Duties are not separate here: one person may propose a study and consent to it.";
+            let said = "Duties are not separate here: one person may propose a study and consent to it, give \
+                        roles and loosen rules.";
             notices.push(said.to_owned());
         }
     }
@@ -92,6 +93,7 @@ pub fn places(visit: &Visit<'_>) -> Vec<(&'static str, &'static str)> {
         ("/budget", "Budget", data(Action::SeeBudget)),
         ("/rules", "Rules", visit.may(Action::SeeRules, Subject::House)),
         ("/accounts", "Accounts", visit.may(Action::ManageAccounts, Subject::House)),
+        ("/confirmations", "To confirm", visit.may(Action::SeeRules, Subject::House)),
         ("/account", "Your account", true),
     ];
     all.into_iter().filter(|(_, _, shown)| *shown).map(|(path, label, _)| (path, label)).collect()
