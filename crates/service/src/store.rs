@@ -9,14 +9,23 @@ mod accounts;
 mod checks;
 mod confirmations;
 mod layout;
+mod runs;
 mod sessions;
+mod studies;
+#[cfg(test)]
+mod studies_tests;
 #[cfg(test)]
 mod tests;
 mod tries;
 
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use confirmations::Confirmed;
+pub use runs::{ReportFile, RunLine, RunRow};
 pub use sessions::OpenSession;
+pub use studies::{
+    Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, PeerUse, ProposalFilter, ProposalRow, SERVICE, SeenBy,
+    Speaker, kind_of,
+};
 pub use tries::Allowed;
 
 use base::Error;
@@ -121,10 +130,10 @@ impl Store {
     }
 
     /// One transaction, which is given up where there is an error or nothing to do.
-    fn within<T>(
+    fn within<T, E: From<Error>>(
         &self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, Error>,
-    ) -> Result<Option<T>, Error> {
+        change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, E>,
+    ) -> Result<Option<T>, E> {
         let explain = |e| self.explain("write", &e);
         let mut connection = self.lock();
         let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);

@@ -55,7 +55,7 @@ impl Store {
         let mut outcome = Confirmed::Gone;
         let explain = |e| self.explain("write", &e);
         let code = SpokenCode::generate()?;
-        let made = self.within(|transaction| {
+        let made = self.within::<_, Error>(|transaction| {
             let Some(one) = waiting(transaction, number, at).map_err(explain)? else { return Ok(None) };
             let facts = facts(transaction, &one).map_err(explain)?;
             if !one.change.may_be_confirmed(&one.by, actor, &facts) {
@@ -82,7 +82,7 @@ impl Store {
     /// When the store cannot be written.
     pub fn turn_down(&self, actor: &Asker, number: i64, at: u64) -> Result<bool, Error> {
         let explain = |e| self.explain("write", &e);
-        let done = self.within(|transaction| {
+        let done = self.within::<_, Error>(|transaction| {
             let Some(one) = waiting(transaction, number, at).map_err(explain)? else { return Ok(None) };
             let facts = facts(transaction, &one).map_err(explain)?;
             let decision = match one.by == actor.name {
