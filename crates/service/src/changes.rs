@@ -4,12 +4,32 @@
 use crate::roles::{Action, Asker, Grant, HouseRole, Subject, may};
 use serde::{Deserialize, Serialize};
 
+/// The file of the rules, as the subject of an act.
+pub const RULES: &str = "service.toml";
+
 /// What was proposed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProposedChange {
     /// What somebody may do, or how somebody gets in.
     Access(AccessChange),
+    /// What the organisation allows.
+    Rules(RulesChange),
+}
+
+/// A text of `service.toml` in place of the one that holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RulesChange {
+    /// The text that holds, as it was proposed.
+    pub before: String,
+    /// The text.
+    pub after: String,
+    /// The names of the rules that differ, and whether each is looser.
+    pub rules: Vec<(String, bool)>,
+    /// The one data set that it is about; none: the organisation.
+    pub data: Option<String>,
+    /// Whether it was proposed as a steward; else as an operator.
+    pub as_steward: bool,
 }
 
 /// A change of an account that has, or gets, a role of weight.
@@ -89,6 +109,7 @@ impl ProposedChange {
     pub fn subject(&self) -> &str {
         match self {
             Self::Access(change) => &change.account,
+            Self::Rules(_) => RULES,
         }
     }
 
@@ -97,6 +118,16 @@ impl ProposedChange {
     pub fn words(&self) -> String {
         match self {
             Self::Access(change) => change.words(),
+            Self::Rules(change) => change.words(),
+        }
+    }
+
+    /// More for the log: both texts of changed rules.
+    #[must_use]
+    pub fn detail(&self) -> serde_json::Value {
+        match self {
+            Self::Access(_) => serde_json::Value::Null,
+            Self::Rules(change) => serde_json::json!({ "before": change.before, "after": change.after }),
         }
     }
 
@@ -117,6 +148,7 @@ impl ProposedChange {
     pub fn may_be_proposed(&self, actor: &Asker) -> bool {
         match self {
             Self::Access(change) => may(actor, Action::ManageAccounts, Subject::Account(&change.account)),
+            Self::Rules(change) => change.is_for(actor, change.as_steward),
         }
     }
 
@@ -128,7 +160,35 @@ impl ProposedChange {
                 let other = !actor.separate || actor.name != change.account;
                 other && change.opens(held).iter().all(|grant| may_open(actor, grant))
             }
+            Self::Rules(change) => change.is_for(actor, change.as_steward != actor.separate),
         }
+    }
+}
+
+impl RulesChange {
+    /// The rules that differ, as far as they fit into a line of the log.
+    fn words(&self) -> String {
+        let mut names: Vec<&str> = self.rules.iter().map(|(rule, _)| rule.as_str()).collect();
+        while names.iter().map(|name| name.len() + 2).sum::<usize>() > 100 {
+            names.pop();
+        }
+        let more = match self.rules.len() - names.len() {
+            0 => String::new(),
+            more => format!(" and {}", page::numbers::counted(more as u64, "more rule")),
+        };
+        format!("rules changed: {}{more}", names.join(", "))
+    }
+
+    /// Whether somebody may change these rules in a role.
+    fn is_for(&self, actor: &Asker, as_steward: bool) -> bool {
+        let action = if as_steward { Action::RulesAsSteward } else { Action::RulesAsOperator };
+        may(actor, action, self.data.as_deref().map_or(Subject::House, Subject::Data))
+    }
+
+    /// Whether any of it is looser, so that it takes two people.
+    #[must_use]
+    pub fn loosens(&self) -> bool {
+        self.rules.iter().any(|(_, looser)| *looser)
     }
 }
 
@@ -210,6 +270,20 @@ mod tests {
         // Who proposed it must still be allowed to.
         assert!(!confirms(&steward, "sam", "steward", &facts(None, &[])));
         assert!(!confirms(&steward, "sam", "steward", &facts(Some("viewer"), &[])));
+        let rules = |data: Option<&str>, as_steward| {
+            let (before, after, rules) = (String::new(), String::new(), vec![("x".to_owned(), true)]);
+            let data = data.map(str::to_owned);
+            ProposedChange::Rules(RulesChange { before, after, rules, data, as_steward })
+        };
+        // Rules: the other role, of the data set that alone they are about or of all.
+        assert!(confirms(&rules(Some("a"), false), "sam", "steward=a", &held));
+        assert!(!confirms(&rules(None, false), "sam", "steward=a", &held));
+        assert!(confirms(&rules(None, false), "sam", "steward", &held));
+        assert!(!confirms(&rules(Some("a"), false), "oscar", "operator", &held));
+        let by_steward = facts(Some("steward"), &[]);
+        assert!(confirms(&rules(None, true), "oscar", "operator", &by_steward));
+        assert!(!confirms(&rules(None, true), "sam", "steward", &by_steward));
+        assert!(!confirms(&rules(None, true), "oscar", "operator", &held), "no steward any more");
         let alone = Asker { separate: false, ..asker("olga", "operator") };
         assert!(operator.may_be_confirmed("olga", &alone, &held), "where duties are not separate");
     }

@@ -1,12 +1,16 @@
 //! `service.toml`: who this organisation is, what it has, and what it agrees to. Every line has a default
 //! that refuses: what is not written down is not allowed.
 
+mod differences;
+mod edit;
 mod hours;
 mod parse;
 #[cfg(test)]
 mod tests;
 mod words;
 
+pub use differences::{RuleDifference, RuleTurn, differences};
+pub use edit::{edit, rules, with_peer};
 pub use hours::QuietHours;
 pub use words::words;
 
@@ -178,7 +182,13 @@ impl RulesFile {
     /// What an operator accepts.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
-        blake3::derive_key("tacit 2026-12 service file v1", self.text.as_bytes())
+        Self::hash_of(&self.text)
+    }
+
+    /// The same of a text.
+    #[must_use]
+    pub fn hash_of(text: &str) -> [u8; 32] {
+        blake3::derive_key("tacit 2026-12 service file v1", text.as_bytes())
     }
 }
 

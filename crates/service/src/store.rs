@@ -182,14 +182,18 @@ impl Store {
 
 /// Adds a line to the audit log: the one that `tacit ledger verify --service` checks and exports.
 fn write_down(transaction: &Transaction<'_>, act: &RecordedAct<'_>) -> Result<(), Error> {
+    write_down_with(transaction, act, &serde_json::Value::Null)
+}
+
+/// The same with more about it.
+fn write_down_with(
+    transaction: &Transaction<'_>,
+    act: &RecordedAct<'_>,
+    detail: &serde_json::Value,
+) -> Result<(), Error> {
     let RecordedAct { by, what, to, at } = *act;
-    let entry = trail::NewEntry {
-        at_ms: at.saturating_mul(1_000),
-        actor: by,
-        action: what,
-        subject: to,
-        detail: &serde_json::Value::Null,
-    };
+    let entry =
+        trail::NewEntry { at_ms: at.saturating_mul(1_000), actor: by, action: what, subject: to, detail };
     trail::append(transaction, &entry).map(drop)
 }
 

@@ -2,8 +2,9 @@
 //! so are one transaction, which looks at everybody's roles anew.
 
 use super::accounts::{end_sessions, give, grants_of, insert, keep_link, living_in};
-use super::{RecordedAct, Store, write_down};
-use crate::changes::{AccessChange, ChangeDecision, ChangeFacts, PendingChange, ProposedChange};
+use super::checks::accept_in;
+use super::{RecordedAct, Store, write_down, write_down_with};
+use crate::changes::{AccessChange, ChangeDecision, ChangeFacts, PendingChange, ProposedChange, RulesChange};
 use crate::roles::Asker;
 use crate::secrets::SpokenCode;
 use base::Error;
@@ -47,11 +48,17 @@ impl Store {
         })
     }
 
-    /// Makes the change that somebody proposed.
+    /// Makes the change that somebody proposed; one of rules with `file`, which writes the text.
     ///
     /// # Errors
-    /// When the store cannot be written; nothing has changed then.
-    pub fn confirm_change(&self, actor: &Asker, number: i64, at: u64) -> Result<Confirmed, Error> {
+    /// When the file or the store cannot be written; nothing has changed then.
+    pub fn confirm_change(
+        &self,
+        actor: &Asker,
+        number: i64,
+        at: u64,
+        file: &dyn Fn(&RulesChange) -> Result<(), Error>,
+    ) -> Result<Confirmed, Error> {
         let mut outcome = Confirmed::Gone;
         let explain = |e| self.explain("write", &e);
         let code = SpokenCode::generate()?;
@@ -62,15 +69,23 @@ impl Store {
                 outcome = Confirmed::Denied;
                 return Ok(None);
             }
-            let ProposedChange::Access(change) = &one.change;
-            if !apply(transaction, change, &code, at).map_err(explain)? {
-                return Ok(None);
-            }
+            let linked = match &one.change {
+                ProposedChange::Access(change)
+                    if apply(transaction, change, &code, at).map_err(explain)? =>
+                {
+                    change.link.is_some()
+                }
+                ProposedChange::Rules(change) if accept_in(transaction, change, &actor.name, at)? => {
+                    file(change)?;
+                    false
+                }
+                _ => return Ok(None),
+            };
             decide(transaction, number, ChangeDecision::Confirmed, &actor.name, at).map_err(explain)?;
             let what = format!("confirmed for {}: {}", one.by, one.change.words());
             let act = RecordedAct { by: &actor.name, what: &what, to: one.change.subject(), at };
-            write_down(transaction, &act)?;
-            Ok(Some(change.link.is_some()))
+            write_down_with(transaction, &act, &one.change.detail())?;
+            Ok(Some(linked))
         })?;
         Ok(made.map_or(outcome, |linked| Confirmed::Made(linked.then_some(code))))
     }

@@ -125,7 +125,7 @@ fn names_are_not_given_twice() {
     assert!(store.add_account(&act("account added", "ann", NOW), &[]).expect("asks").is_none());
     store.end_account(&act("ended", "ann", NOW)).expect("ended");
     assert!(store.add_account(&act("account added", "ann", NOW), &[]).expect("asks").is_none());
-    assert!(store.new_link(&act("link", "ann", NOW)).is_err() && store.account("ann", NOW).is_ok());
+    assert!(store.new_link(&act("link", "ann", NOW), None).is_err() && store.account("ann", NOW).is_ok());
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What one person proposes and another one confirms.
 
-use crate::changes::{AccessChange, PendingChange, ProposedChange, is_weighty};
+use super::rules::{difference, unwritten};
+use crate::changes::{AccessChange, PendingChange, ProposedChange, RulesChange, is_weighty};
 use crate::roles::{Action, Asker, Grant, Subject};
+use crate::rules::write;
 use crate::secrets::{SecretToken, TokenUse};
 use crate::store::{AccountState, Confirmed};
 use crate::web::answer::Answer;
@@ -48,33 +50,12 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
 }
 
 fn proposal(visit: &Visit<'_>, one: &PendingChange) -> Result<Vec<Markup>, Stop> {
-    let ProposedChange::Access(change) = &one.change;
-    let what = match (&change.give, change.new) {
-        (Some(grant), true) => format!("The new account {} gets the role {}.", change.account, grant.words()),
-        (Some(grant), false) => format!("{} gets the role {}.", change.account, grant.words()),
-        (None, _) => format!("{} gets a new link in place of a lost password.", change.account),
-    };
-    let mut parts = vec![
-        words("p", "", what),
-        element(
-            "p",
-            &[],
-            [
-                text(format!("Proposed by {}, ", one.by)),
-                time(one.at),
-                text("; it waits until "),
-                time(one.until),
-                text("."),
-            ],
-        ),
-    ];
-    if change.link.is_some() {
-        let said = format!(
-            "Ask {0} on a way that does not lead through {1}: whoever has the link from {1} and the code that \
-             you get becomes {0}.",
-            change.account, one.by
-        );
-        parts.push(words("p", "", said));
+    let told =
+        [text(format!("Proposed by {}, ", one.by)), time(one.at), text("; it waits until "), time(one.until)];
+    let mut parts = vec![element("p", &[], told.into_iter().chain([text(".")]))];
+    match &one.change {
+        ProposedChange::Access(change) => parts.extend(of_access(change, &one.by)),
+        ProposedChange::Rules(change) => parts.extend(difference(visit, change)?),
     }
     let signed = visit.signed()?;
     if !signed.session.proven {
@@ -100,6 +81,24 @@ fn proposal(visit: &Visit<'_>, one: &PendingChange) -> Result<Vec<Markup>, Stop>
     Ok(parts)
 }
 
+fn of_access(change: &AccessChange, by: &str) -> Vec<Markup> {
+    let account = &change.account;
+    let what = match (&change.give, change.new) {
+        (Some(grant), true) => format!("The new account {account} gets the role {}.", grant.words()),
+        (Some(grant), false) => format!("{account} gets the role {}.", grant.words()),
+        (None, _) => format!("{account} gets a new link in place of a lost password."),
+    };
+    let mut parts = vec![words("p", "", what)];
+    if change.link.is_some() {
+        let said = format!(
+            "Ask {account} on a way that does not lead through {by}: whoever has the link from {by} and the \
+             code that you get becomes {account}."
+        );
+        parts.push(words("p", "", said));
+    }
+    parts
+}
+
 /// Whether this person may confirm it, as far as the page can tell; the store decides.
 pub fn may_confirm(visit: &Visit<'_>, one: &PendingChange) -> Result<bool, Stop> {
     let actor = &visit.signed()?.actor;
@@ -122,19 +121,7 @@ pub fn propose(visit: &Visit<'_>, account: &str, new: bool, give: Option<Grant>)
     let link = (give.is_none() || !is_weighty(&held)).then(SecretToken::generate).transpose()?;
     let hash = link.as_ref().map(|link| base::hex(&link.hash(TokenUse::Link)));
     let change = AccessChange { account: account.to_owned(), new, give, link: hash };
-    let change = ProposedChange::Access(change);
-    let able = able(visit, &change, &held)?;
-    if able.is_empty() {
-        let said = "Nobody else here could confirm this, so nothing was proposed. A steward of the data, or \
-                    for an operator a steward of all data or another operator, confirms it; the first ones \
-                    are added on the machine: tacit service account.";
-        return refused(visit, said);
-    }
-    if store.propose_change(&visit.signed()?.actor.name, &change, visit.now)?.is_none() {
-        return refused(visit, "Too many of your proposals wait already. Take some back first.");
-    }
-    let said = format!("A second person confirms this: {}. It waits for seven days.", able.join(" or "));
-    let mut parts = vec![words("p", "", said)];
+    let mut parts = Vec::new();
     if let Some(link) = link {
         let url = format!("{}/enter/{}", visit.settings().web.url(), link.text());
         let said = format!(
@@ -143,9 +130,35 @@ pub fn propose(visit: &Visit<'_>, account: &str, new: bool, give: Option<Grant>)
         );
         parts.extend([words("p", "", said), words("p", "link", url)]);
     }
+    offered(visit, &ProposedChange::Access(change), &held, parts)
+}
+
+/// Proposes other rules, and says what comes next.
+pub fn offer(visit: &Visit<'_>, change: RulesChange) -> Result<Answer, Stop> {
+    offered(visit, &ProposedChange::Rules(change), &[], Vec::new())
+}
+
+fn offered(
+    visit: &Visit<'_>,
+    change: &ProposedChange,
+    held: &[Grant],
+    more: Vec<Markup>,
+) -> Result<Answer, Stop> {
+    let able = able(visit, change, held)?;
+    if able.is_empty() {
+        let said = "Nobody else here could confirm this, so nothing was proposed. Roles of data: a steward of \
+                    these data. Operators: a steward of all data, or another operator. Rules: a steward what \
+                    an operator proposes, and the other way round. The first people are added on the machine: \
+                    tacit service account.";
+        return refused(visit, said);
+    }
+    if visit.house.store.propose_change(&visit.signed()?.actor.name, change, visit.now)?.is_none() {
+        return refused(visit, "Too many of your proposals wait already. Take some back first.");
+    }
+    let said = format!("A second person confirms this: {}. It waits for seven days.", able.join(" or "));
     let back = element("a", &[("href", "/confirmations")], [text("To what waits")]);
-    parts.push(element("p", &[], [back]));
-    Ok(page(visit, "Proposed", parts))
+    let back = element("p", &[], [back]);
+    Ok(page(visit, "Proposed", [words("p", "", said)].into_iter().chain(more).chain([back])))
 }
 
 fn refused(visit: &Visit<'_>, said: &str) -> Result<Answer, Stop> {
@@ -172,7 +185,15 @@ fn number(visit: &Visit<'_>) -> Result<i64, Stop> {
 /// Confirms a proposal, and shows the code that goes with its link.
 pub fn confirm(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::SeeRules, Subject::House)?;
-    match visit.house.store.confirm_change(&visit.signed()?.actor, number(visit)?, visit.now)? {
+    let house = visit.house;
+    let file = |change: &RulesChange| write(&house.path, change);
+    let made = house.store.confirm_change(&visit.signed()?.actor, number(visit)?, visit.now, &file);
+    let made = match made {
+        Ok(made) => made,
+        Err(error) => return unwritten(visit, error),
+    };
+    let _ = house.rules.look(&house.store, visit.now);
+    match made {
         Confirmed::Made(None) => Ok(Answer::go("/confirmations")),
         Confirmed::Made(Some(code)) => {
             let said = "Tell the person this code yourself, by telephone or face to face, and nobody else. \
