@@ -34,6 +34,16 @@ impl FormField<'_> {
     /// Its markup. It must be filled in.
     #[must_use]
     pub fn markup(&self) -> Markup {
+        self.with(&[("required", "")])
+    }
+
+    /// The same where it may be empty.
+    #[must_use]
+    pub fn optional(&self) -> Markup {
+        self.with(&[])
+    }
+
+    fn with(&self, more: &[(&'static str, &str)]) -> Markup {
         let help = format!("{}-help", self.name);
         let mut attributes = vec![
             ("id", self.name),
@@ -42,8 +52,8 @@ impl FormField<'_> {
             ("autocomplete", self.fill),
             ("autocapitalize", "none"),
             ("spellcheck", "false"),
-            ("required", ""),
         ];
+        attributes.extend_from_slice(more);
         if self.kind != "password" {
             attributes.push(("value", self.value));
         }
@@ -70,6 +80,12 @@ pub fn choice(name: &str, label: &str, among: &[(String, String)]) -> Markup {
 pub fn form(path: &str, word: Option<&str>, parts: impl IntoIterator<Item = Markup>) -> Markup {
     let word = word.map(|word| hidden("csrf", word));
     element("form", &[("method", "post"), ("action", path)], word.into_iter().chain(parts))
+}
+
+/// A form that asks for a page and changes nothing.
+#[must_use]
+pub fn query_form(path: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
+    element("form", &[("method", "get"), ("action", path)], parts)
 }
 
 /// A field that people do not see.

@@ -58,6 +58,19 @@ pub struct HouseSettings {
     pub data: BTreeMap<String, DataSet>,
     /// What this organisation agrees to at all.
     pub policy: ServicePolicy,
+    /// How long what was done is kept.
+    pub keep: KeepRule,
+}
+
+/// `[keep]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeepRule {
+    /// Days after which entries of the audit log are taken away; none: never.
+    pub log_days: Option<u64>,
+    /// Days after which reports are taken away; none: never.
+    pub reports_days: Option<u64>,
+    /// The folder into which they are written before.
+    pub folder: Option<PathBuf>,
 }
 
 /// `[web]`.

@@ -6,6 +6,7 @@
 //! crate `trail`: a chain, which whoever audits the organisation can check.
 
 mod accounts;
+mod audit;
 mod checks;
 mod confirmations;
 mod layout;
@@ -19,6 +20,7 @@ mod tests;
 mod tries;
 
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
+pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
 pub use runs::{ReportFile, RunLine, RunRow};
 pub use sessions::OpenSession;

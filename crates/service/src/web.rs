@@ -13,6 +13,7 @@ mod shell;
 #[cfg(test)]
 mod tests;
 mod visit;
+mod watch;
 
 pub use listen::{Listening, listen};
 
@@ -26,6 +27,7 @@ use checking::Checking;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+use watch::Watch;
 
 /// All that a running service has.
 pub struct House {
@@ -34,6 +36,7 @@ pub struct House {
     desk: PasswordDesk,
     buckets: Buckets,
     checking: Checking,
+    watch: Watch,
     path: PathBuf,
 }
 
@@ -52,6 +55,7 @@ impl House {
             desk: PasswordDesk::open()?,
             buckets: Buckets::default(),
             checking: Checking::default(),
+            watch: Watch::default(),
             path: path.to_owned(),
         })
     }

@@ -46,6 +46,7 @@ pub fn differences(before: &HouseSettings, after: &HouseSettings) -> Vec<RuleDif
         ("data_root", before.data_root == after.data_root),
         ("web", before.web == after.web),
         ("link", before.link == after.link),
+        ("keep.folder", before.keep.folder == after.keep.folder),
         ("policy.notify", before.policy.notify == after.policy.notify),
     ] {
         all.note(rule, (!same).then_some(RuleTurn::Machine));
@@ -66,6 +67,10 @@ pub fn differences(before: &HouseSettings, after: &HouseSettings) -> Vec<RuleDif
     }
     (all.place, all.data) = ("policy".to_owned(), None);
     all.policy(&before.policy, &after.policy);
+    all.place = "keep".to_owned();
+    let days = |days: Option<u64>| Reverse(days.unwrap_or(u64::MAX));
+    all.note("log_days", more(&days(before.keep.log_days), &days(after.keep.log_days)));
+    all.note("reports_days", more(&days(before.keep.reports_days), &days(after.keep.reports_days)));
     all.found
 }
 

@@ -1,7 +1,8 @@
 //! From the text to what it says, or to the first thing that is wrong with it.
 
 use super::{
-    DataSet, FORMAT, HouseSettings, LinkSettings, QuietHours, ServicePeer, ServicePolicy, WebSettings,
+    DataSet, FORMAT, HouseSettings, KeepRule, LinkSettings, QuietHours, ServicePeer, ServicePolicy,
+    WebSettings,
 };
 use crate::names::{ACCOUNT_RULE, is_account_name};
 use base::Error;
@@ -15,8 +16,20 @@ use study::party::{host_and_port, parse_memory, parse_rho};
 use study::reader::{TomlItem, TomlSection, TomlSource};
 use study::{StudyHash, parse_delta};
 
-const ROOT: &[&str] =
-    &["format", "name", "identity", "store", "ledger", "data_root", "web", "link", "peers", "data", "policy"];
+const ROOT: &[&str] = &[
+    "format",
+    "name",
+    "identity",
+    "store",
+    "ledger",
+    "data_root",
+    "web",
+    "link",
+    "peers",
+    "data",
+    "policy",
+    "keep",
+];
 const WEB: &[&str] = &["listen", "names", "tls"];
 const PEER: &[&str] = &["key", "address", "run_ports", "proposals_open", "proposals_per_day", "kinds"];
 const DATA: &[&str] = &[
@@ -76,6 +89,7 @@ pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<HouseSettings
         peers,
         data,
         policy: policy(root.get("policy"))?,
+        keep: root.get("keep").map_or(Ok(KeepRule::default()), |item| keep(&item, home))?,
     };
     if let (Some(item), None) = (root.get("data"), &settings.data_root) {
         return Err(item.error("there are data and no data_root; add: data_root = \"/srv/tacit/data\""));
@@ -266,6 +280,20 @@ fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
         separate_duties: boolean(&section, "separate_duties", true)?,
         notify: texts(&section, "notify", |item| item.text().map(str::to_owned))?,
     })
+}
+
+fn keep(item: &TomlItem<'_, '_>, home: &Path) -> Result<KeepRule, Error> {
+    let section = item.section(&["log_days", "reports_days", "folder"])?;
+    let days = |key: &str| section.get(key).map(|item| item.integer(30..=36_500)).transpose();
+    let folder = section.get("folder").map(|item| item.text().map(|text| home.join(text))).transpose()?;
+    let keep = KeepRule { log_days: days("log_days")?, reports_days: days("reports_days")?, folder };
+    match &keep.folder {
+        None if keep.log_days.or(keep.reports_days).is_some() => Err(section.error(
+            "[keep] takes away what is old, and no folder says where it is written before; add: folder = \
+             \"kept\"",
+        )),
+        _ => Ok(keep),
+    }
 }
 
 fn kinds(section: &TomlSection<'_, '_>) -> Result<Vec<String>, Error> {

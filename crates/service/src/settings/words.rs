@@ -1,6 +1,6 @@
 //! What a file allows, in words, for the command line and for the page.
 
-use super::{DataSet, HouseSettings, ServicePeer, ServicePolicy, WebSettings};
+use super::{DataSet, HouseSettings, KeepRule, ServicePeer, ServicePolicy, WebSettings};
 use page::numbers::{binary, count, counted};
 use release::rational::shown;
 use std::ops::RangeInclusive;
@@ -22,6 +22,7 @@ pub fn words(settings: &HouseSettings, sees: &dyn Fn(&str) -> bool) -> Vec<(Stri
     }
     all.push(("Every study".to_owned(), studies(&settings.policy)));
     all.push(("People".to_owned(), people(&settings.policy)));
+    all.push(("What is kept".to_owned(), kept(&settings.keep)));
     all
 }
 
@@ -185,4 +186,20 @@ fn people(policy: &ServicePolicy) -> Vec<String> {
         all.push(format!("People are told by {program}."));
     }
     all
+}
+
+fn kept(keep: &KeepRule) -> Vec<String> {
+    let folder = keep.folder.as_ref().map_or_else(String::new, |folder| folder.display().to_string());
+    let line = |what: &str, days: Option<u64>, how: &str| match days {
+        None => format!("{what} are kept for ever."),
+        Some(days) => {
+            let days = counted(days, "day");
+            format!("{what} older than {days} are written into {folder}, {how}, and then taken away.")
+        }
+    };
+    vec![
+        line("Entries of the audit log", keep.log_days, "signed, with the ledger and all statements"),
+        line("Reports", keep.reports_days, "as JSON lines"),
+        "Statements and the privacy ledger are kept for ever.".to_owned(),
+    ]
 }

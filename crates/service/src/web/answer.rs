@@ -25,6 +25,16 @@ impl Answer {
         Self { status, headers: vec![kind], body, cookie: None }
     }
 
+    /// A file to keep.
+    #[must_use]
+    pub fn file(kind: &str, name: &str, body: String) -> Self {
+        let headers = vec![
+            (header::CONTENT_TYPE, kind.to_owned()),
+            (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+        ];
+        Self { status: StatusCode::OK, headers, body, cookie: None }
+    }
+
     /// Go on to a path of ours, which is asked for by GET.
     #[must_use]
     pub fn go(path: &str) -> Self {

@@ -3,7 +3,7 @@
 
 use super::door::ClientAddress;
 use super::guard::{from_another_site, guard};
-use super::{House, certificate, pages};
+use super::{House, certificate, pages, watch};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use base::Error;
@@ -58,7 +58,9 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         let bound = TcpListener::bind(address).await;
         let listener = bound.map_err(|e| Error::io(format!("cannot listen on {address}"), &e))?;
         ready(&Listening { url: settings.web.url(), address, certificate })?;
-        let router = router(Arc::new(house));
+        let house = Arc::new(house);
+        watch::begin(&house);
+        let router = router(house);
         let (acceptor, places) = (TlsAcceptor::from(tls), Arc::new(Places::default()));
         loop {
             // An error here is of one connection, or of a machine that is short of something: go on.

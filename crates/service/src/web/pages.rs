@@ -2,6 +2,7 @@
 
 mod account;
 mod accounts;
+mod audit;
 mod budget;
 mod confirmations;
 mod data;
@@ -46,6 +47,9 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/rules/preview", deed("preview rules", rules::preview))
         .route("/rules/change/{base}", proven_deed("change rules", rules::change))
         .route("/rules/accept/{hash}", proven_deed("accept rules", rules::accept))
+        .route("/audit", show(audit::show))
+        .route("/audit/verify", deed("verify log", audit::verify))
+        .route("/audit/export", deed("export log", audit::export))
         .route("/health", get(|| async { StatusCode::OK }))
         .route("/assets/{hash}/{name}", get(asset))
         .fallback(missing)

@@ -48,6 +48,9 @@ pub fn with_status(
             notices.push(said.to_owned());
         }
     }
+    if visit.may(Action::SeeAudit, Subject::House) {
+        notices.extend(visit.house.watch.seen().alarms());
+    }
     let notices: Vec<Markup> = notices.iter().map(|notice| words("p", "", notice)).collect();
     let notices = (!notices.is_empty()).then(|| {
         let place = [("class", "box"), ("role", "note"), ("aria-label", "For everybody")];
@@ -94,6 +97,7 @@ pub fn places(visit: &Visit<'_>) -> Vec<(&'static str, &'static str)> {
         ("/rules", "Rules", visit.may(Action::SeeRules, Subject::House)),
         ("/accounts", "Accounts", visit.may(Action::ManageAccounts, Subject::House)),
         ("/confirmations", "To confirm", visit.may(Action::SeeRules, Subject::House)),
+        ("/audit", "Audit", visit.may(Action::SeeAudit, Subject::House)),
         ("/account", "Your account", true),
     ];
     all.into_iter().filter(|(_, _, shown)| *shown).map(|(path, label, _)| (path, label)).collect()

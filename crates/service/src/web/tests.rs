@@ -1,6 +1,7 @@
 //! Pages by requests, without a network: what `crates/cli/tests/service` asks of the whole program costs a
 //! build of it.
 
+mod audit;
 mod rules;
 mod two_people;
 
