@@ -87,14 +87,6 @@ impl Store {
             .map_err(|e| self.explain("read", &e))
     }
 
-    /// Writes down what somebody did that changed nothing in the store.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
-    pub fn note(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
-        self.act(act, |_| Ok(()))
-    }
-
     /// Whether the log has entries from before a time, beside its newest one.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use crate::changes::{ProposedChange, RulesChange};
 use crate::settings::RulesFile;
 use base::Error;
 use rusqlite::{OptionalExtension, Transaction, params};
+use std::collections::BTreeSet;
 
 /// What is done to data.
 pub(super) const CHECKED: &str = "data checked";
@@ -87,6 +88,29 @@ impl Store {
             write_down_with(transaction, &act, &change.detail()).map(Some)
         })?;
         Ok(done.is_some())
+    }
+
+    /// Pauses the link with a peer, or lets it go on.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn pause(&self, act: &RecordedAct<'_>, peer: &str, paused: bool) -> Result<(), Error> {
+        let sql = match paused {
+            true => "INSERT OR IGNORE INTO paused (peer) VALUES (?1)",
+            false => "DELETE FROM paused WHERE peer = ?1",
+        };
+        self.act(act, |transaction| transaction.execute(sql, [peer]).map(drop))
+    }
+
+    /// The peers with whom the link is paused.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn paused(&self) -> Result<BTreeSet<String>, Error> {
+        self.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT peer FROM paused")?;
+            query.query_map([], |row| row.get(0))?.collect()
+        })
     }
 
     /// Keeps what a check of data found.

@@ -119,6 +119,7 @@ CREATE TRIGGER confirmations_stay BEFORE UPDATE ON confirmations
     BEGIN SELECT RAISE(ABORT, 'what was proposed or decided is never changed'); END;
 CREATE TRIGGER confirmations_are_kept BEFORE DELETE ON confirmations
     BEGIN SELECT RAISE(ABORT, 'what was proposed is never deleted'); END;
+CREATE TABLE paused (peer TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 ";
 
 /// Studies. What was said lies in the trail's table `statements`; a row of `proposals` follows from it, and
@@ -159,6 +160,7 @@ CREATE TABLE consents (
     data TEXT NOT NULL,
     salt BLOB NOT NULL,
     tag BLOB NOT NULL,
+    version BLOB NOT NULL,
     words TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE outbox (

@@ -7,6 +7,7 @@ mod budget;
 mod confirmations;
 mod data;
 mod home;
+mod peers;
 mod rules;
 mod sign_in;
 
@@ -47,6 +48,10 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/rules/preview", deed("preview rules", rules::preview))
         .route("/rules/change/{base}", proven_deed("change rules", rules::change))
         .route("/rules/accept/{hash}", proven_deed("accept rules", rules::accept))
+        .route("/peers", show(peers::list).merge(proven_deed("add peer", peers::add)))
+        .route("/peers/{name}", show(peers::one))
+        .route("/peers/{name}/test", deed("test peer", peers::test))
+        .route("/peers/{name}/pause", deed("pause peer", peers::pause))
         .route("/audit", show(audit::show))
         .route("/audit/verify", deed("verify log", audit::verify))
         .route("/audit/export", deed("export log", audit::export))

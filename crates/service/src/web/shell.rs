@@ -97,6 +97,7 @@ pub fn places(visit: &Visit<'_>) -> Vec<(&'static str, &'static str)> {
         ("/rules", "Rules", visit.may(Action::SeeRules, Subject::House)),
         ("/accounts", "Accounts", visit.may(Action::ManageAccounts, Subject::House)),
         ("/confirmations", "To confirm", visit.may(Action::SeeRules, Subject::House)),
+        ("/peers", "Peers", visit.may(Action::SeeRules, Subject::House)),
         ("/audit", "Audit", visit.may(Action::SeeAudit, Subject::House)),
         ("/account", "Your account", true),
     ];

@@ -2,6 +2,7 @@
 //! build of it.
 
 mod audit;
+mod peers;
 mod rules;
 mod two_people;
 
@@ -12,6 +13,7 @@ use crate::secrets::SecretToken;
 use crate::store::{COMMAND_LINE, PasswordRight, RecordedAct};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use net::identity::Identity;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tower::ServiceExt;
@@ -31,7 +33,6 @@ pub struct Guest {
 /// What came back.
 pub struct Shown {
     pub status: u16,
-    pub to: String,
     pub body: String,
     pub cookie: Option<String>,
 }
@@ -62,8 +63,19 @@ budget = 1.0
 impl Rooms {
     /// One whose rules end with `more`, which were accepted.
     pub fn begin(more: &str) -> Self {
+        Self::open(None, more)
+    }
+
+    /// The same with a key.
+    pub fn with_key(key: &Identity, more: &str) -> Self {
+        Self::open(Some(key), more)
+    }
+
+    fn open(key: Option<&Identity>, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("service.toml");
+        let saved = key.map(|key| key.save(&folder.path().join("registry.key")));
+        saved.transpose().expect("saved");
         std::fs::write(&path, format!("{RULES}{more}")).expect("written");
         let house = House::open(&path).expect("opens");
         let file = crate::RulesFile::read(&path).expect("reads");
@@ -107,10 +119,10 @@ impl Rooms {
                 let value = answer.headers().get(name).and_then(|value| value.to_str().ok());
                 value.map(str::to_owned)
             };
-            let (status, to, cookie) = (answer.status().as_u16(), text("location"), text("set-cookie"));
+            let (status, cookie) = (answer.status().as_u16(), text("set-cookie"));
             let body = to_bytes(answer.into_body(), 1 << 26).await.expect("a body");
             let body = String::from_utf8_lossy(&body).into_owned();
-            Shown { status, to: to.unwrap_or_default(), body, cookie }
+            Shown { status, body, cookie }
         })
     }
 

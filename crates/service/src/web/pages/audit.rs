@@ -157,7 +157,7 @@ pub fn verify(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::SeeAudit, Subject::House)?;
     let found = trail::verify(&visit.house.store.reader()?).map_err(|error| error.to_string());
     let what = if found.is_ok() { "audit log verified" } else { "audit log verified: it does not fit" };
-    visit.house.store.note(&visit.act(what, "")?)?;
+    visit.house.store.record(&visit.act(what, "")?)?;
     visit.house.watch.seen().verified = Some((visit.now, found));
     Ok(Answer::go("/audit"))
 }
@@ -170,7 +170,7 @@ pub fn export(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let mut names = visit.settings().data.keys();
     let whole = names.all(|name| visit.may(Action::SeeColumns, Subject::Data(name)));
     let entries = visit.house.store.trail_page(&filter, None, FILE)?;
-    visit.house.store.note(&visit.act("audit log exported", "")?)?;
+    visit.house.store.record(&visit.act("audit log exported", "")?)?;
     let line = |entry: &TrailEntry| {
         let mut line = json!(entry);
         if !whole && entry.detail != "null" {

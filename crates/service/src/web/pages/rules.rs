@@ -111,7 +111,7 @@ fn of_editor(visit: &Visit<'_>, held: &str) -> Result<Option<Markup>, Stop> {
 }
 
 /// The change from one text to another by this person, or why it is none.
-fn made(visit: &Visit<'_>, before: &str, after: &str) -> Result<Result<RulesChange, String>, Stop> {
+pub fn made(visit: &Visit<'_>, before: &str, after: &str) -> Result<Result<RulesChange, String>, Stop> {
     // Errors are for who may not see paths.
     let parse = |text| RulesFile::parse(Path::new(RULES), text);
     let new = match parse(after) {

@@ -12,7 +12,7 @@ fn entries_are_found_paged_and_exported() {
     let sam = rooms.guest("sam", &["steward"]);
     rooms.get(&anna, "/audit").is(403);
     let act = |to: &'static str| crate::store::RecordedAct { by: "olga", what: "looked", to, at: now() };
-    (0..120).for_each(|_| rooms.house.store.note(&act("\"><b>x</b>")).expect("written"));
+    (0..120).for_each(|_| rooms.house.store.record(&act("\"><b>x</b>")).expect("written"));
     let page = rooms.get(&olga, "/audit?action=looked&actor=olga").is(200);
     assert_eq!(page.body.matches("<td data-label=\"What\">looked</td>").count(), 50);
     let page = page.says("&lt;b&gt;x").never_says("<b>x</b>");

@@ -1,0 +1,85 @@
+//! Other organisations by page.
+
+use super::{Rooms, Shown};
+use net::identity::Identity;
+
+/// The rows of a test, as `step: yes or no`.
+fn steps(shown: &Shown) -> Vec<String> {
+    let rows = shown.body.split("<th scope=\"row\">").skip(1);
+    let row = |row: &str| {
+        let name = row.split('<').next().unwrap_or_default();
+        let came = row.split_once("data-label=\"Done\">").map_or("", |(_, rest)| rest);
+        format!("{name}: {}", came.split('<').next().unwrap_or_default())
+    };
+    rows.map(row).collect()
+}
+
+/// Two services that know each other; the second one listens for others.
+fn two() -> (Rooms, Rooms) {
+    let keys = [(); 2].map(|()| Identity::generate().expect("a key"));
+    let address = base::free_address().expect("a port");
+    let names = keys.each_ref().map(|key| key.fingerprint().to_string());
+    let own = Rooms::with_key(
+        &keys[0],
+        &format!("[peers.clinic]\nkey = \"{}\"\naddress = \"{address}\"\n", names[1]),
+    );
+    let link = format!("[link]\nlisten = \"{address}\"\nrun_ports = \"7001-7008\"\n");
+    let other = Rooms::with_key(&keys[1], &format!("{link}[peers.registry]\nkey = \"{}\"\n", names[0]));
+    (own, other)
+}
+
+#[test]
+fn a_peer_is_reached_step_by_step() {
+    let (own, other) = two();
+    let olga = own.guest("olga", &["operator"]);
+    let page = own.get(&olga, "/peers").is(200).says("clinic").says("0 of 20 waiting, 0 of 100 in a day");
+    page.says("none yet: it comes to us").says("Our own key");
+    let test = || own.deed(&olga, "/peers/clinic", "/peers/clinic/test", &[]).is(200);
+    let shown = test();
+    assert_eq!(steps(&shown), ["Resolve: yes", "Connect: no"], "{}", shown.body);
+    let runtime = tokio::runtime::Runtime::new().expect("starts");
+    let house = other.house.clone();
+    runtime.block_on(crate::link::run(house)).expect("listens");
+    let shown = test();
+    let all = ["Resolve: yes", "Connect: yes", "TLS: yes", "Key: yes", "Hello: yes"];
+    assert_eq!(steps(&shown), all, "{}", shown.body);
+    // A pause there: our key is nobody's.
+    let oscar = other.guest("oscar", &["operator"]);
+    other.deed(&oscar, "/peers/registry", "/peers/registry/pause", &[("now", "pause")]).is(303);
+    other.get(&oscar, "/peers").says("paused");
+    let shown = test();
+    assert!(steps(&shown).last().is_some_and(|last| last.ends_with("no")), "{}", shown.body);
+    other.deed(&oscar, "/peers/registry", "/peers/registry/pause", &[("now", "go on")]).is(303);
+    assert_eq!(steps(&test()), all);
+    own.deed(&olga, "/peers/hospitals", "/peers/hospitals/test", &[]).says("it comes to us");
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_new_peer_takes_two() {
+    let rooms = Rooms::begin("[policy]\nmax_rho = 0.3\n");
+    let (olga, sam) = (rooms.guest("olga", &["operator"]), rooms.guest("sam", &["steward"]));
+    let anna = rooms.guest("anna", &["analyst"]);
+    rooms.get(&anna, "/peers").is(403);
+    let key = Identity::generate().expect("a key").fingerprint().to_string();
+    let add = |name: &str, key: &str, address: &str| {
+        let fields = [("name", name), ("key", key), ("address", address), ("kinds", "lift")];
+        rooms.deed(&olga, "/peers", "/peers", &fields)
+    };
+    let same = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11";
+    for (name, key, address, why) in [
+        ("Clinic!", key.as_str(), "", "This name does not do"),
+        ("hospitals", &key, "", "already"),
+        ("clinic", "tacit1:00", "", "The key is none"),
+        ("clinic", &key, "clinic.example\"\n[policy]", "The address is none"),
+        ("clinic", same, "", "have one key"),
+    ] {
+        add(name, key, address).is(422).says(why);
+    }
+    add("clinic", &key, "clinic.example:7000").is(200).says("A second person confirms this: sam.");
+    rooms.get(&olga, "/peers").never_says("/peers/clinic");
+    rooms.get(&sam, "/confirmations").says("peers.clinic: allows more").says(&key);
+    rooms.deed(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(303);
+    rooms.get(&olga, "/peers/clinic").is(200).says("We reach it at clinic.example:7000.");
+    rooms.get(&olga, "/rules").says("It may propose lift");
+}
