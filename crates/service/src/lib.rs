@@ -6,6 +6,7 @@
 //! on threads that may wait.
 
 mod agree;
+mod backup;
 mod budget;
 mod changes;
 mod findings;
@@ -20,10 +21,12 @@ mod schedule;
 mod secrets;
 mod settings;
 mod store;
+mod totp;
 mod web;
 mod weigh;
 
 pub use agree::{AgreeOrder, agree};
+pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, is_account_name};
 pub use roles::Grant;

@@ -19,6 +19,10 @@ pub enum TokenUse {
     Link,
     /// A code that a second person has for a link.
     Code,
+    /// The secret of a second step.
+    Second,
+    /// A code for when a telephone is lost.
+    Recovery,
 }
 
 impl TokenUse {
@@ -27,6 +31,8 @@ impl TokenUse {
             Self::Session => "tacit 2026-12 service session v1",
             Self::Link => "tacit 2026-12 service link v1",
             Self::Code => "tacit 2026-12 service link code v1",
+            Self::Second => "tacit 2026-12 service second step v1",
+            Self::Recovery => "tacit 2026-12 service recovery code v1",
         };
         blake3::derive_key(context, bytes)
     }

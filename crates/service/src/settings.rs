@@ -168,6 +168,8 @@ pub struct ServicePolicy {
     pub jobs_memory: u64,
     /// Whether who proposed a study may not consent to it.
     pub separate_duties: bool,
+    /// Roles whose people sign in with a second step.
+    pub second_step: Vec<String>,
     /// The command that tells people of something.
     pub notify: Vec<String>,
 }

@@ -7,10 +7,12 @@
 
 mod accounts;
 mod audit;
+mod backup;
 mod checks;
 mod confirmations;
 mod layout;
 mod runs;
+mod second;
 mod sessions;
 mod studies;
 #[cfg(test)]

@@ -55,6 +55,7 @@ impl House {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = RulesFile::read(path)?;
         let store = Store::open(&file.settings.store)?;
+        crate::backup::refuse_copy(&store)?;
         // Pages for people need no key; without one nothing is said to other organisations.
         let key = &file.settings.identity;
         let identity = key.exists().then(|| Identity::load(key)).transpose()?;
@@ -95,6 +96,12 @@ impl House {
     #[must_use]
     pub fn jobs(&self) -> &Jobs {
         &self.jobs
+    }
+
+    /// Whether a peer has signed more of the log here than there is, or something else: then nobody can say
+    /// what was spent.
+    pub(crate) fn log_is_behind(&self) -> bool {
+        self.watch.seen().of_own.iter().any(|(_, _, standing)| standing.is_wrong())
     }
 
     /// Where the folders of runs are: beside the store.

@@ -45,6 +45,14 @@ pub enum WitnessStanding {
     Another,
 }
 
+impl WitnessStanding {
+    /// Whether the log is another one than the one that was seen.
+    #[must_use]
+    pub fn is_wrong(self) -> bool {
+        matches!(self, Self::Gone | Self::Another)
+    }
+}
+
 impl LogWitnesses {
     /// Reads the statements that came since.
     ///

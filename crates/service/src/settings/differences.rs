@@ -139,6 +139,7 @@ impl Differences {
         self.note("quiet_hours", longer(&after.quiet_hours, &before.quiet_hours));
         self.note("max_jobs", more(&before.max_jobs, &after.max_jobs));
         self.note("jobs_memory", more(&before.jobs_memory, &after.jobs_memory));
+        self.note("second_step", longer(&after.second_step, &before.second_step));
         let separate = (Reverse(before.separate_duties), Reverse(after.separate_duties));
         self.note("separate_duties", more(&separate.0, &separate.1));
     }

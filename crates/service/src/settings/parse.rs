@@ -5,6 +5,7 @@ use super::{
     WebSettings,
 };
 use crate::names::{ACCOUNT_RULE, is_account_name};
+use crate::roles::HouseRole;
 use base::Error;
 use net::KeyFingerprint;
 use release::Rational;
@@ -60,6 +61,7 @@ const POLICY: &[&str] = &[
     "max_jobs",
     "jobs_memory",
     "separate_duties",
+    "second_step",
     "notify",
 ];
 
@@ -278,6 +280,12 @@ fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
             .transpose()?
             .unwrap_or(1 << 30),
         separate_duties: boolean(&section, "separate_duties", true)?,
+        second_step: texts(&section, "second_step", |item| {
+            let name = item.text()?;
+            let role = HouseRole::named(name)
+                .ok_or_else(|| item.refuse("write viewer, analyst, steward or operator"));
+            role.map(|role| role.name().to_owned())
+        })?,
         notify: texts(&section, "notify", |item| item.text().map(str::to_owned))?,
     })
 }

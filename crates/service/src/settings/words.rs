@@ -182,6 +182,10 @@ fn people(policy: &ServicePolicy) -> Vec<String> {
         }
         .to_owned(),
     ];
+    all.push(match policy.second_step.is_empty() {
+        true => "A second step at sign-in is everybody's own choice.".to_owned(),
+        false => format!("A second step at sign-in is asked of: {}.", policy.second_step.join(", ")),
+    });
     if let Some(program) = policy.notify.first() {
         all.push(format!("People are told by {program}."));
     }

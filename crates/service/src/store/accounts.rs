@@ -286,7 +286,11 @@ pub(super) fn keep_link(
 ) -> Result<(), rusqlite::Error> {
     transaction
         .execute("DELETE FROM links WHERE until <= ?1 OR account = ?2", params![now.cast_signed(), id])?;
-    transaction.execute("UPDATE accounts SET password = NULL WHERE id = ?1", [id])?;
+    // Who lost the telephone gets in again by a link, as who lost the password.
+    let sql =
+        "UPDATE accounts SET password = NULL, totp = NULL, totp_new = NULL, totp_step = 0 WHERE id = ?1";
+    transaction.execute(sql, [id])?;
+    transaction.execute("DELETE FROM recovery WHERE account = ?1", [id])?;
     let until = (now + LINK_SECONDS).cast_signed();
     let sql = "INSERT INTO links (hash, account, until, code) VALUES (?1, ?2, ?3, ?4)";
     let code = code.map(|code| code.hash(TokenUse::Code));

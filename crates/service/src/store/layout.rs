@@ -120,6 +120,15 @@ CREATE TRIGGER confirmations_stay BEFORE UPDATE ON confirmations
 CREATE TRIGGER confirmations_are_kept BEFORE DELETE ON confirmations
     BEGIN SELECT RAISE(ABORT, 'what was proposed is never deleted'); END;
 CREATE TABLE paused (peer TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE copies (at INTEGER NOT NULL) STRICT;
+ALTER TABLE accounts ADD COLUMN totp BLOB;
+ALTER TABLE accounts ADD COLUMN totp_new BLOB;
+ALTER TABLE accounts ADD COLUMN totp_step INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE recovery (
+    account INTEGER NOT NULL REFERENCES accounts,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (account, hash)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Studies. What was said lies in the trail's table `statements`; a row of `proposals` follows from it, and

@@ -132,6 +132,26 @@ impl Store {
         Ok(all.into_iter().filter(|session| holds(session, now)).collect())
     }
 
+    /// All sessions that hold, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn all_sessions(&self, now: u64) -> Result<Vec<OpenSession>, Error> {
+        let all: Vec<OpenSession> = self.read(|connection| {
+            let sql = "SELECT s.id, a.name, begun, seen, a.id FROM sessions s JOIN accounts a \
+                       ON a.id = s.account ORDER BY s.id DESC";
+            let mut query = connection.prepare_cached(sql)?;
+            let row = |row: &rusqlite::Row<'_>| {
+                let time = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+                let (id, account) = (row.get(0)?, row.get(1)?);
+                let grants = grants_of(connection, row.get(4)?)?;
+                Ok(OpenSession { id, account, grants, begun: time(2)?, seen: time(3)?, proven: false })
+            };
+            query.query_map([], row)?.collect()
+        })?;
+        Ok(all.into_iter().filter(|session| holds(session, now)).collect())
+    }
+
     /// Ends a session of an account by its number.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //! password has to be given once more; then the page's own function.
 
 use super::answer::{Answer, COOKIE};
+use super::pages::second::is_required;
 use super::visit::{SignedIn, Stop, Visit};
 use super::{House, now, shell};
 use crate::passwords::{DeskBusy, PasswordVerdict};
@@ -148,9 +149,18 @@ fn answer(visit: &Visit<'_>, call: Call, method: &Method) -> Result<Answer, Stop
     match call {
         Call::Open(run) => run(visit),
         Call::Show(_) | Call::Do(_) if visit.signed.is_none() => Ok(shell::to_sign_in(visit, method)),
+        Call::Show(_) | Call::Do(_) if lacks_second(visit)? => Err(Stop::OneStep),
         Call::Show(run) => run(visit),
         Call::Do(deed) => done(visit, deed),
     }
+}
+
+/// Whether somebody has to set up a second step before anything else, by `policy.second_step`.
+fn lacks_second(visit: &Visit<'_>) -> Result<bool, Stop> {
+    let signed = visit.signed()?;
+    let own = visit.path == "/account" || visit.path.starts_with("/account/") || visit.path == "/sign-out";
+    let asked = !own && is_required(visit, &signed.actor.grants);
+    Ok(asked && !visit.house.store.has_second(&signed.session.account)?)
 }
 
 fn done(visit: &Visit<'_>, deed: Deed) -> Result<Answer, Stop> {

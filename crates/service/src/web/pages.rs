@@ -7,8 +7,10 @@ mod budget;
 mod confirmations;
 mod data;
 mod home;
+mod operate;
 mod peers;
 mod rules;
+pub mod second;
 mod sign_in;
 
 use super::door::{deed, missing, open, proven_deed, send, show};
@@ -29,6 +31,9 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/enter/{link}", open(sign_in::link).merge(send(sign_in::enter)))
         .route("/account", show(account::show))
         .route("/account/password", deed("change password", account::password))
+        .route("/account/second", proven_deed("new second step", second::new))
+        .route("/account/second/begin", proven_deed("begin second step", second::begin))
+        .route("/account/second/end", proven_deed("end second step", second::end))
         .route("/account/prove", deed("prove", account::prove))
         .route("/account/sessions/{id}/end", deed("end session", account::end_session))
         .route("/accounts", show(accounts::list).merge(proven_deed("add account", accounts::add)))
@@ -52,6 +57,8 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/peers/{name}", show(peers::one))
         .route("/peers/{name}/test", deed("test peer", peers::test))
         .route("/peers/{name}/pause", deed("pause peer", peers::pause))
+        .route("/operate", show(operate::show))
+        .route("/operate/sessions/{id}/end", deed("end session of another", operate::end_session))
         .route("/audit", show(audit::show))
         .route("/audit/verify", deed("verify log", audit::verify))
         .route("/audit/export", deed("export log", audit::export))

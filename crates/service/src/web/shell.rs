@@ -98,6 +98,7 @@ pub fn places(visit: &Visit<'_>) -> Vec<(&'static str, &'static str)> {
         ("/accounts", "Accounts", visit.may(Action::ManageAccounts, Subject::House)),
         ("/confirmations", "To confirm", visit.may(Action::SeeRules, Subject::House)),
         ("/peers", "Peers", visit.may(Action::SeeRules, Subject::House)),
+        ("/operate", "Operate", visit.may(Action::Operate, Subject::House)),
         ("/audit", "Audit", visit.may(Action::SeeAudit, Subject::House)),
         ("/account", "Your account", true),
     ];
@@ -164,6 +165,12 @@ pub fn stopped(visit: &Visit<'_>, stop: Stop) -> Answer {
             let to: Vec<&str> = visit.path.split('/').take(3).collect();
             let parts = [words("p", "", said), prove_form(visit, &to.join("/"))];
             return with_status(visit, StatusCode::FORBIDDEN, "Your password again", parts);
+        }
+        Stop::OneStep => {
+            let said = "Your role signs in with a second step here. Set one up first; nothing else was done.";
+            let link = element("a", &[("href", "/account")], [text("Set it up")]);
+            let parts = [words("p", "", said), element("p", &[], [link])];
+            return with_status(visit, StatusCode::FORBIDDEN, "A second step first", parts);
         }
         Stop::Missing => (StatusCode::NOT_FOUND, "Nothing is here", "There is no such page.".to_owned()),
         Stop::Denied => (

@@ -2,8 +2,10 @@
 //! build of it.
 
 mod audit;
+mod operate;
 mod peers;
 mod rules;
+mod second;
 mod two_people;
 
 use super::door::ClientAddress;

@@ -9,11 +9,12 @@ use crate::store::{OpenSession, RecordedAct};
 use base::Error;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// One request.
 pub struct Visit<'a> {
     /// The service.
-    pub house: &'a House,
+    pub house: &'a Arc<House>,
     /// What holds.
     pub rules: RulesNow,
     /// Seconds since 1970.
@@ -53,6 +54,8 @@ pub enum Stop {
     Stale,
     /// The password has to be given again first.
     Unproven,
+    /// The person has to set up a second step first.
+    OneStep,
     /// A password that had to be given was wrong.
     WrongPassword,
     /// More requests than a person makes.

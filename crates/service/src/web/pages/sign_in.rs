@@ -25,8 +25,13 @@ fn fields(visit: &Visit<'_>, name: &str, wrong: &[String]) -> Vec<Markup> {
     let name = FormField { name: "name", label: "Name", kind, fill, value: name, help: "" };
     let (kind, fill) = ("password", "current-password");
     let password = FormField { name: "password", label: "Password", kind, fill, value: "", help: "" };
+    let (label, fill) = ("Code of your second step, if you have one", "one-time-code");
+    let code = FormField { name: "code", label, kind: "text", fill, value: "", help: "" };
     let to = Some(visit.field("to")).filter(|to| is_ours(to)).map(|to| hidden("to", to));
-    let parts = [name.markup(), password.markup()].into_iter().chain(to).chain([button("Sign in", "")]);
+    let parts = [name.markup(), password.markup(), code.optional()]
+        .into_iter()
+        .chain(to)
+        .chain([button("Sign in", "")]);
     let help = "No account, or the password lost? An operator of this organisation makes a link for you.";
     vec![mistakes(wrong), form("/sign-in", None, parts), words("p", "note", help)]
 }
@@ -47,6 +52,13 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
             store.count_wrong(known.unwrap_or(""), &address, visit.now)?;
             Ok(wrong(visit, &name))
         }
+        // A missing or wrong code looks like a wrong password: nobody learns that the password was right.
+        Ok(PasswordVerdict::Right(_))
+            if store.has_second(&name)? && !store.take_code(&name, visit.field("code"), visit.now)? =>
+        {
+            store.count_wrong(&name, &address, visit.now)?;
+            Ok(wrong(visit, &name))
+        }
         Ok(PasswordVerdict::Right(held)) => {
             let act = RecordedAct { by: &name, what: "signed in", to: &name, at: visit.now };
             let before = visit.signed.as_ref().map(|signed| &signed.token);
@@ -60,7 +72,7 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
 }
 
 fn wrong(visit: &Visit<'_>, name: &str) -> Answer {
-    let wrong = ["Name and password do not belong together.".to_owned()];
+    let wrong = ["Name and password do not belong together, or the code is another one.".to_owned()];
     with_status(visit, StatusCode::UNAUTHORIZED, "Sign in", fields(visit, name, &wrong))
 }
 
