@@ -87,10 +87,30 @@ fn walk(browser: &Browser, house: &House, seen: &dyn Fn(&str)) {
     enter(browser, house, "olga", added["link"].as_str().expect("a link"));
     seen("home");
     house.person("sam", &["steward"]);
-    for (link, name) in [("Accounts", "accounts"), ("Rules", "rules"), ("Your account", "account")] {
+    for (link, name) in [
+        ("Accounts", "accounts"),
+        ("Rules", "rules"),
+        ("Peers", "peers"),
+        ("hospitals", "one-peer"),
+        ("Test", "peer-test"),
+        ("Operate", "operate"),
+        ("Audit", "audit"),
+        ("Verify now", "audit-verified"),
+        ("Help", "help"),
+        ("Rho", "help-word"),
+        ("Your account", "account"),
+        ("Set up a second step", "second-step"),
+    ] {
         browser.click(link);
         seen(name);
     }
+    browser.click("Rules");
+    browser.choose("Rule", "policy.max_rho");
+    browser.fill("Value", "0.2");
+    browser.click("See the difference");
+    seen("rule-difference");
+    browser.click("Change the rule");
+    seen("rule-changed");
     browser.click("Accounts");
     browser.fill("Name", "stella");
     browser.choose("Role", "steward");
@@ -169,7 +189,7 @@ fn the_same_without_a_script() {
     let house = House::begin("[policy]\nkinds = [\"lift\"]\nmax_rho = 0.3");
     browser.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
     walk(&browser, &house, &|_| ());
-    assert!(browser.text().contains("Name and password do not belong together."));
+    assert!(browser.text().contains("Name and password do not belong together"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::house::{House, Person, ROWS, password};
 
 /// Pages that a person sees, with whether an operator, a steward of `trial`, an analyst, a viewer may.
-const PAGES: [(&str, [bool; 4]); 10] = [
+const PAGES: [(&str, [bool; 4]); 14] = [
     ("/", [true, true, true, true]),
     ("/account", [true, true, true, true]),
     ("/data", [true, true, true, false]),
@@ -12,6 +12,10 @@ const PAGES: [(&str, [bool; 4]); 10] = [
     ("/budget", [true, true, false, false]),
     ("/rules", [true, true, false, false]),
     ("/confirmations", [true, true, false, false]),
+    ("/peers", [true, true, false, false]),
+    ("/audit", [true, true, false, false]),
+    ("/operate", [true, false, false, false]),
+    ("/help", [true, true, true, true]),
     ("/accounts", [true, false, false, false]),
     ("/accounts/stella", [true, false, false, false]),
 ];

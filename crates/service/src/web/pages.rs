@@ -6,6 +6,7 @@ mod audit;
 mod budget;
 mod confirmations;
 mod data;
+mod help;
 mod home;
 mod operate;
 mod peers;
@@ -59,6 +60,8 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/peers/{name}/pause", deed("pause peer", peers::pause))
         .route("/operate", show(operate::show))
         .route("/operate/sessions/{id}/end", deed("end session of another", operate::end_session))
+        .route("/help", show(help::list))
+        .route("/help/{word}", show(help::one))
         .route("/audit", show(audit::show))
         .route("/audit/verify", deed("verify log", audit::verify))
         .route("/audit/export", deed("export log", audit::export))

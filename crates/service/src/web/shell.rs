@@ -101,6 +101,7 @@ pub fn places(visit: &Visit<'_>) -> Vec<(&'static str, &'static str)> {
         ("/operate", "Operate", visit.may(Action::Operate, Subject::House)),
         ("/audit", "Audit", visit.may(Action::SeeAudit, Subject::House)),
         ("/account", "Your account", true),
+        ("/help", "Help", true),
     ];
     all.into_iter().filter(|(_, _, shown)| *shown).map(|(path, label, _)| (path, label)).collect()
 }

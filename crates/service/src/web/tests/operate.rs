@@ -54,3 +54,19 @@ fn a_copy_is_used_when_somebody_says_so() {
     let log = trail::verify(&rusqlite::Connection::open(folder.join("service.db")).expect("opens"));
     assert_eq!(log.expect("a chain").last, made.log.0 + 1);
 }
+
+#[test]
+fn help_begins_with_the_own_role_and_is_searched() {
+    let rooms = Rooms::begin("");
+    let sam = rooms.guest("sam", &["steward"]);
+    rooms
+        .get(&sam, "/help")
+        .is(200)
+        .says("You answer for data.")
+        .never_says("You run the machine")
+        .says("/help/rho");
+    rooms.get(&sam, "/help?q=made-up+rows").says("/help/dummies").never_says("/help/key");
+    rooms.get(&sam, "/help?q=%3Cb%3E").says("Nothing is said of that here.").never_says("<b>");
+    rooms.get(&sam, "/help/lineage").is(200).says("never used for other data");
+    rooms.get(&sam, "/help/nothing").is(404);
+}
