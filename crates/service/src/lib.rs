@@ -7,6 +7,7 @@
 
 mod budget;
 mod findings;
+mod lift_form;
 mod names;
 mod passwords;
 mod roles;
@@ -14,6 +15,7 @@ mod rules;
 mod secrets;
 mod settings;
 mod store;
+mod told;
 mod web;
 
 pub use findings::{DataFindings, check};

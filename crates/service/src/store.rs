@@ -7,14 +7,24 @@
 
 mod accounts;
 mod checks;
+mod drafts;
 mod layout;
+mod runs;
 mod sessions;
+mod studies;
+#[cfg(test)]
+mod studies_tests;
 #[cfg(test)]
 mod tests;
 mod tries;
 
 pub use accounts::{Account, AccountState, PasswordRight};
+pub use runs::{ReportFile, RunLine, RunRow};
 pub use sessions::OpenSession;
+pub use studies::{
+    Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, PeerUse, ProposalFilter, ProposalRow, SERVICE, SeenBy,
+    Speaker, kind_of,
+};
 pub use tries::Allowed;
 
 use base::Error;
@@ -119,10 +129,10 @@ impl Store {
     }
 
     /// One transaction, which is given up where there is an error or nothing to do.
-    fn within<T>(
+    fn within<T, E: From<Error>>(
         &self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, Error>,
-    ) -> Result<Option<T>, Error> {
+        change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, E>,
+    ) -> Result<Option<T>, E> {
         let explain = |e| self.explain("write", &e);
         let mut connection = self.lock();
         let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
@@ -145,6 +155,25 @@ impl Store {
             Ok(done)
         });
         done.map_err(|e| self.explain("write", &e))
+    }
+
+    /// Writes down what somebody did that changes nothing: that a report was read.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn write(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
+        self.act(act, |_| Ok(()))
+    }
+
+    /// A number that changes whenever something does that pages show.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn pulse(&self) -> Result<u64, Error> {
+        let sql = "SELECT (SELECT coalesce(max(number), 0) FROM audit) + (SELECT coalesce(max(row), 0) FROM \
+                   run_lines) + (SELECT count(had_ms) FROM outbox)";
+        self.read(|connection| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)))
+            .map(i64::unsigned_abs)
     }
 
     fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, Error> {

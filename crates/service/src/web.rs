@@ -6,6 +6,7 @@ mod buckets;
 mod certificate;
 mod checking;
 mod door;
+mod events;
 mod guard;
 mod listen;
 mod pages;
@@ -32,6 +33,7 @@ pub struct House {
     desk: PasswordDesk,
     buckets: Buckets,
     checking: Checking,
+    pulse: events::Pulse,
     path: PathBuf,
 }
 
@@ -50,6 +52,7 @@ impl House {
             desk: PasswordDesk::open()?,
             buckets: Buckets::default(),
             checking: Checking::default(),
+            pulse: events::Pulse::default(),
             path: path.to_owned(),
         })
     }

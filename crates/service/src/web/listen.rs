@@ -58,7 +58,9 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         let bound = TcpListener::bind(address).await;
         let listener = bound.map_err(|e| Error::io(format!("cannot listen on {address}"), &e))?;
         ready(&Listening { url: settings.web.url(), address, certificate })?;
-        let router = router(Arc::new(house));
+        let house = Arc::new(house);
+        tokio::spawn(super::events::beat(house.clone()));
+        let router = router(house);
         let (acceptor, places) = (TlsAcceptor::from(tls), Arc::new(Places::default()));
         loop {
             // An error here is of one connection, or of a machine that is short of something: go on.

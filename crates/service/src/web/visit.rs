@@ -7,6 +7,7 @@ use crate::secrets::SecretToken;
 use crate::settings::HouseSettings;
 use crate::store::{OpenSession, RecordedAct};
 use base::Error;
+use net::{Identity, KeyFingerprint};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -73,6 +74,11 @@ impl Visit<'_> {
     /// What `service.toml` says.
     pub fn settings(&self) -> &HouseSettings {
         &self.rules.settings
+    }
+
+    /// The key of this organisation; none where it has made none yet.
+    pub fn us(&self) -> Option<KeyFingerprint> {
+        Identity::load(&self.settings().identity).ok().map(|identity| identity.fingerprint())
     }
 
     /// Who is signed in; doors for people let nobody else in.
