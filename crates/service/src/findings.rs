@@ -51,9 +51,16 @@ pub fn check(settings: &HouseSettings, name: &str) -> Result<DataFindings, Error
         let known: Vec<&str> = settings.data.keys().map(String::as_str).collect();
         return Err(Error::input(format!("there is no [data.{name}]; there are: {}", known.join(", "))));
     };
+    Ok(findings(set, &survey(place_of(settings, set)?.as_path().into())?))
+}
+
+/// Where the files of a data set are.
+///
+/// # Errors
+/// When they lie outside the data root.
+pub fn place_of(settings: &HouseSettings, set: &DataSet) -> Result<PathBuf, Error> {
     let root = settings.data_root.as_ref().expect("a file with data has a data_root");
-    let path = beneath(root, Path::new(&set.path))?;
-    Ok(findings(set, &survey(path.as_path().into())?))
+    beneath(root, Path::new(&set.path))
 }
 
 fn findings(set: &DataSet, seen: &TableSurvey) -> DataFindings {

@@ -17,6 +17,7 @@ mod settings;
 mod store;
 mod told;
 mod web;
+mod weigh;
 
 pub use findings::{DataFindings, check};
 pub use names::{ACCOUNT_RULE, is_account_name};
@@ -26,3 +27,4 @@ pub use secrets::SecretToken;
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{Account, COMMAND_LINE, RecordedAct, Store};
 pub use web::{House, Listening, listen, now};
+pub use weigh::{WeighedStudy, weigh};

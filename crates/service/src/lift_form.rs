@@ -188,7 +188,7 @@ fn released(form: &mut FormReader<'_>, text: &mut String, (us, them): (&str, &st
 }
 
 /// Text in quotes, as TOML has it: all that JSON escapes TOML escapes alike, and one character more.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 

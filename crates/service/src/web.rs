@@ -11,7 +11,10 @@ mod guard;
 mod listen;
 mod pages;
 mod shell;
+#[cfg(test)]
+mod tests;
 mod visit;
+mod weighing;
 
 pub use listen::{Listening, listen};
 
@@ -22,6 +25,7 @@ use crate::store::Store;
 use base::Error;
 use buckets::Buckets;
 use checking::Checking;
+use weighing::Weighing;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -33,6 +37,7 @@ pub struct House {
     desk: PasswordDesk,
     buckets: Buckets,
     checking: Checking,
+    weighing: Weighing,
     pulse: events::Pulse,
     path: PathBuf,
 }
@@ -52,6 +57,7 @@ impl House {
             desk: PasswordDesk::open()?,
             buckets: Buckets::default(),
             checking: Checking::default(),
+            weighing: Weighing::default(),
             pulse: events::Pulse::default(),
             path: path.to_owned(),
         })

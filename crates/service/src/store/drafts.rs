@@ -115,4 +115,54 @@ impl Store {
             connection.prepare_cached(sql)?.query_map([id.0], |row| row.get(0))?.collect()
         })
     }
+
+    /// Notes that one of two stewards agrees.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn approve(&self, act: &RecordedAct<'_>, id: &ProposalId, data: &str) -> Result<(), Error> {
+        let sql = "INSERT OR REPLACE INTO approvals (proposal, account, data) VALUES (?1, ?2, ?3)";
+        self.act(act, |transaction| transaction.execute(sql, params![id.0, act.by, data]).map(drop))
+    }
+
+    /// Who has agreed, where two have to, and for which data set.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn approvals(&self, id: &ProposalId) -> Result<Vec<(String, String)>, Error> {
+        let sql = "SELECT account, data FROM approvals WHERE proposal = ?1 ORDER BY account";
+        self.read(|connection| {
+            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            connection.prepare_cached(sql)?.query_map([id.0], row)?.collect()
+        })
+    }
+
+    /// Keeps what stood against a consent; nothing where it was given.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn keep_weighed(
+        &self,
+        act: &RecordedAct<'_>,
+        id: &ProposalId,
+        data: &str,
+        said: &str,
+    ) -> Result<(), Error> {
+        let sql = "INSERT OR REPLACE INTO weighed (proposal, at, data, said) VALUES (?1, ?2, ?3, ?4)";
+        self.act(act, |transaction| {
+            transaction.execute(sql, params![id.0, act.at.cast_signed(), data, said]).map(drop)
+        })
+    }
+
+    /// What stood against the last consent to a proposal that was tried: when, with which data, why not.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn weighed(&self, id: &ProposalId) -> Result<Option<(u64, String, String)>, Error> {
+        let sql = "SELECT at, data, said FROM weighed WHERE proposal = ?1 AND said <> ''";
+        self.read(|connection| {
+            let row = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?, row.get(2)?));
+            connection.query_row(sql, [id.0], row).optional()
+        })
+    }
 }

@@ -198,6 +198,18 @@ CREATE TABLE given (
     account TEXT NOT NULL,
     PRIMARY KEY (proposal, account)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE approvals (
+    proposal BLOB NOT NULL,
+    account TEXT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (proposal, account)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE weighed (
+    proposal BLOB PRIMARY KEY,
+    at INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    said TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Why a step was not made.

@@ -78,7 +78,7 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
     })
 }
 
-fn router(house: Arc<House>) -> Router {
+pub fn router(house: Arc<House>) -> Router {
     let other_site = CsrfLayer::new().with_rejection_response(|_: ProtectionError| from_another_site());
     pages::routes()
         .layer(DefaultBodyLimit::max(FORM_BYTES))

@@ -65,6 +65,7 @@ fn of_studies() -> Router<Arc<House>> {
         .route("/drafts/{id}/drop", deed("drop draft", propose::drop_draft))
         .route("/studies/{hash}", show(study::show))
         .route("/studies/{hash}/note", deed("write note", study::note))
+        .route("/studies/{hash}/consent", deed("consent", decide::consent))
         .route("/studies/{hash}/refuse", deed("refuse", decide::refuse))
         .route("/studies/{hash}/withdraw", deed("withdraw", decide::withdraw))
         .route("/studies/{hash}/run", show(course::show))

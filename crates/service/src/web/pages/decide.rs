@@ -3,7 +3,9 @@
 
 use super::course::password;
 use super::studies::{StudySeen, seen};
+use super::study::told;
 use crate::roles::{Action, StudySubject, Subject};
+use crate::rules::RulesStanding;
 use crate::settings::DataSet;
 use crate::store::Speaker;
 use crate::told::StudyTold;
@@ -12,6 +14,7 @@ use crate::web::checking::read;
 use crate::web::door::prove;
 use crate::web::shell::{page, section, stopped, table, time};
 use crate::web::visit::{Stop, Visit};
+use crate::web::weighing::{self, WeighOrder};
 use base::Fault;
 use net::{Identity, KeyFingerprint};
 use page::form::{FormField, button, choice, form, hidden, lines_field};
@@ -89,7 +92,12 @@ pub fn forms(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<V
         .filter(|(name, set)| decides(visit, study, (name, set)))
         .map(|(name, _)| name)
         .collect();
-    if !mine.has_consented() && !mine.is_closed() {
+    if !mine.has_consented() && !mine.is_closed() && visit.house.weighing.has(&study.row.id) {
+        let said = text("Our files are being read; if nothing stands against it, the consent is signed then. ");
+        let again = element("a", &[("href", &visit.path)], [text("Look again")]);
+        parts.push(section("Your decision", [element("p", &[("role", "status")], [said, again])]));
+    } else if !mine.has_consented() && !mine.is_closed() {
+        parts.extend(against(visit, study)?);
         match own.as_slice() {
             [] => parts.extend(why_not(visit, study)),
             own => parts.push(section("Your decision", [consent_form(visit, study, own, told), refusal(visit, study)])),
@@ -106,6 +114,27 @@ pub fn forms(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<V
 
 fn account<'v>(visit: &'v Visit<'_>) -> &'v str {
     visit.signed.as_ref().map_or("", |signed| &signed.session.account)
+}
+
+/// What stood against a consent that was tried, and who of two has agreed; for who may decide.
+fn against(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
+    if !visit.may(Action::Decide, study.subject()) {
+        return Ok(Vec::new());
+    }
+    let mut parts = Vec::new();
+    if let Some((at, data, said)) = visit.house.store.weighed(&study.row.id)? {
+        let when = [text(format!("Not signed with {data}, ")), time(at), text(": ")];
+        let said = element("bdi", &[], [text(said)]);
+        let said = element("p", &[], when.into_iter().chain([said]));
+        parts.push(element("div", &[("class", "box stop")], [said]));
+    }
+    let agreed = visit.house.store.approvals(&study.row.id)?;
+    let agreed = agreed.iter().map(|(who, data)| {
+        let said = format!("{who} agrees, with {data}. A second steward has to.");
+        element("div", &[("class", "box")], [words("p", "", said)])
+    });
+    parts.extend(agreed);
+    Ok(parts)
 }
 
 /// Why somebody who answers for data has no form.
@@ -145,6 +174,53 @@ fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &St
     let parts = parts.into_iter().chain(password(visit, "password"));
     let word = visit.word("consent", visit.part("hash"));
     form(&format!("{}/consent", study.path()), word.as_deref(), parts.chain([button("Consent and sign", "")]))
+}
+
+/// Consents for this organisation: the files are read first.
+pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    let chosen = sets(visit, &study).into_iter().find(|(name, _)| *name == visit.field("data"));
+    let chosen = chosen.filter(|(name, set)| decides(visit, &study, (name, set)));
+    let (data, set) = chosen.ok_or(Stop::Denied)?;
+    let words = told(visit, &study)?.words();
+    let number = |name: &str| visit.field(name).trim().parse::<u64>().unwrap_or(0);
+    let (runs, days) = (number("runs"), number("days"));
+    let why = if visit.field("words") != base::hex(&statements::digest_of_words(&words)) {
+        "What this page says of the study has changed since you read it: read it again."
+    } else if !(1..=u64::from(RUNS_ANEW)).contains(&runs) || !(1..=statements::DAYS).contains(&days) {
+        "Write how many days it holds, from 1 to 90."
+    } else if visit.rules.standing == RulesStanding::Never {
+        "Nobody has accepted service.toml yet, so nothing can be consented to."
+    } else {
+        ""
+    };
+    with_proof(visit, "password", || {
+        if !why.is_empty() {
+            return Ok(not_done(visit, &study, why));
+        }
+        let (store, account, id) = (&visit.house.store, account(visit), study.row.id);
+        let agreed = store.approvals(&id)?;
+        let other = agreed.iter().any(|(who, with)| who != account && with == data);
+        if set.two_person && !other {
+            store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, data)?;
+            return Ok(Answer::go(&study.path()));
+        }
+        let order = WeighOrder {
+            by: account.to_owned(),
+            id,
+            study: study.row.study.full(),
+            text: study.record.proposed().text.clone(),
+            data: data.clone(),
+            runs: u8::try_from(runs).unwrap_or(1),
+            days,
+            persons: if set.two_person { 2 } else { 1 },
+            words,
+        };
+        match weighing::start(visit.house, &visit.rules.settings, order)? {
+            false if !visit.house.weighing.has(&id) => Err(Stop::Busy),
+            _ => Ok(Answer::go(&study.path())),
+        }
+    })
 }
 
 fn reason(what: &str, id: &'static str) -> [Markup; 2] {

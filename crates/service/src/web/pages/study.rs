@@ -45,7 +45,8 @@ fn parts(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<M
     parts.extend(decide::data(visit, study)?);
     parts.push(section("What was said", said(visit, study)?));
     parts.push(section("The file", file(visit, study)?));
-    parts.extend(decide::forms(visit, study, told)?);
+    let decision = decide::forms(visit, study, told)?;
+    parts.push(element("div", &[("id", "decision"), ("data-live", "")], decision));
     Ok(parts)
 }
 
