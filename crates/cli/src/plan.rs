@@ -8,10 +8,10 @@ use clap::Args;
 use job::plan::{Link, PlanQuestion};
 use job::told;
 use std::path::PathBuf;
+use study::StudyFile;
 use study::party::PartySettings;
 use study::prices::{BytePath, PriceList};
 use study::transport::ServerTransport;
-use study::StudyFile;
 use terminal::{output, width};
 
 /// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect

@@ -1,6 +1,7 @@
 //! `tacit service`: an organisation's page, and what is done about it on the machine itself.
 
 mod account;
+mod studies;
 
 use base::Error;
 use clap::{Args, Subcommand};
@@ -79,6 +80,26 @@ pub enum ServiceAction {
         #[arg(long, hide = true)]
         child: bool,
     },
+    /// Propose a study to the other organisation
+    Propose(studies::ProposeArgs),
+    /// List studies, the newest first: those that are not over
+    Studies {
+        /// The organisation's service.toml
+        file: PathBuf,
+        /// Also those that are over
+        #[arg(long)]
+        all: bool,
+    },
+    /// Say how a study stands: what was said, runs, the report
+    Status(studies::NamedStudy),
+    /// Consent to a study, with a data set
+    Consent(studies::AgreeArgs),
+    /// Refuse a study
+    Refuse(studies::ClosingArgs),
+    /// Take back what was proposed or consented to
+    Withdraw(studies::ClosingArgs),
+    /// Let runs of a study begin that wait for a person
+    Start(studies::NamedStudy),
 }
 
 /// Does what is asked of a service.
@@ -95,6 +116,13 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
         ServiceAction::Weigh { file, name, study, child } => {
             weigh(file, name, study.as_deref().filter(|_| !child), args.json)
         }
+        ServiceAction::Propose(what) => studies::propose(what, args.json),
+        ServiceAction::Studies { file, all } => studies::list(file, *all, args.json),
+        ServiceAction::Status(study) => studies::status(study, args.json),
+        ServiceAction::Consent(what) => studies::consent(what, args.json),
+        ServiceAction::Refuse(why) => studies::close(why, false, args.json),
+        ServiceAction::Withdraw(why) => studies::close(why, true, args.json),
+        ServiceAction::Start(study) => studies::start(study, args.json),
     }
 }
 
@@ -198,7 +226,8 @@ fn weigh(path: &Path, name: &str, study: Option<&Path>, as_json: bool) -> Result
         Some(study) => (RulesFile::read(path)?.settings, study::read_text(study)?),
         None => {
             terminal::machine::end_with_parent();
-            let told = std::io::read_to_string(std::io::stdin()).map_err(|e| Error::io("nothing came", &e))?;
+            let told =
+                std::io::read_to_string(std::io::stdin()).map_err(|e| Error::io("nothing came", &e))?;
             let told: WeighInput = serde_json::from_str(&told)
                 .map_err(|e| Error::input(format!("neither rules nor study came: {e}")))?;
             let settings = RulesFile::parse(path, &told.rules)?;

@@ -136,10 +136,8 @@ fn treated(form: &mut FormReader<'_>, text: &mut String) {
 
 fn happened(form: &mut FormReader<'_>, text: &mut String) {
     let event = form.text("event", "Column of the day of the outcome");
-    let _ = write!(
-        text,
-        "[advertiser]\nlayout = \"events\"\nevent = {{ column = {event}, type = \"time\" }}\n"
-    );
+    let _ =
+        write!(text, "[advertiser]\nlayout = \"events\"\nevent = {{ column = {event}, type = \"time\" }}\n");
     *text += &match form.may("amount") {
         None => "value = { constant = 1 }\n".to_owned(),
         Some(column) => {
@@ -198,7 +196,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     const US: FormParty<'_> = FormParty { name: "registry", key: "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11" };
-    const THEM: FormParty<'_> = FormParty { name: "hospitals", key: "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50" };
+    const THEM: FormParty<'_> =
+        FormParty { name: "hospitals", key: "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50" };
 
     fn polio() -> BTreeMap<&'static str, &'static str> {
         BTreeMap::from([
@@ -235,7 +234,9 @@ mod tests {
         let text = made(&polio()).expect("a study");
         let made = study::StudyFile::parse("made", &text).expect("it reads");
         let example = include_str!("../../../examples/lift.toml");
-        let example = example.replace("shards  = 2", "").replace("[compute]", "[privacy]\nunit = \"person\"\n[compute]");
+        let example = example
+            .replace("shards  = 2", "")
+            .replace("[compute]", "[privacy]\nunit = \"person\"\n[compute]");
         let example = study::StudyFile::parse("example", &example).expect("it reads");
         assert_eq!(made.hash(), example.hash(), "{text}");
     }
@@ -245,7 +246,8 @@ mod tests {
         let mut fields = polio();
         fields.extend([("until", "1953-01-01"), ("clamp", "x"), ("arm", " "), ("rho", "-1")]);
         let wrong = made(&fields).expect_err("wrong").join("\n");
-        for said in ["Last day", "One person counts at most", "Column of the arm", "Rho of the public result"] {
+        for said in ["Last day", "One person counts at most", "Column of the arm", "Rho of the public result"]
+        {
             assert!(wrong.contains(said), "{said}: {wrong}");
         }
     }

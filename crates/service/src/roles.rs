@@ -48,7 +48,9 @@ impl HouseRole {
             Self::Viewer => "reads the reports that were given to them",
             Self::Analyst => "proposes studies and reads their reports; sees which columns our data have",
             Self::Steward => "answers for data: decides on studies, checks files, sees columns and budgets",
-            Self::Operator => "runs the machine: accounts, rules, checks, runs; sees no columns and no results",
+            Self::Operator => {
+                "runs the machine: accounts, rules, checks, runs; sees no columns and no results"
+            }
         }
     }
 }

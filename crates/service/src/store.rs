@@ -34,6 +34,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How long a writer waits for another process, such as `tacit service account`.
 const WAIT: Duration = Duration::from_secs(10);
@@ -42,6 +43,7 @@ const WAIT: Duration = Duration::from_secs(10);
 pub struct Store {
     connection: Mutex<Connection>,
     path: PathBuf,
+    changed: watch::Sender<u64>,
 }
 
 /// Who does something, to what.
@@ -90,7 +92,27 @@ impl Store {
         let mut connection = Connection::open(path).map_err(explain)?;
         configure(&connection).map_err(explain)?;
         layout::settle(&mut connection, path)?;
-        Ok(Self { connection: Mutex::new(connection), path: path.to_owned() })
+        let changed = watch::Sender::new(0);
+        Ok(Self { connection: Mutex::new(connection), path: path.to_owned(), changed })
+    }
+
+    /// Tells that something was said, or came, or that a run came further.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Tells all who wait for [`Self::changes`] to look.
+    pub fn ring(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Writes down what changes nothing else.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn record(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
+        self.act(act, |_| Ok(()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -155,25 +177,6 @@ impl Store {
             Ok(done)
         });
         done.map_err(|e| self.explain("write", &e))
-    }
-
-    /// Writes down what somebody did that changes nothing: that a report was read.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
-    pub fn write(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
-        self.act(act, |_| Ok(()))
-    }
-
-    /// A number that changes whenever something does that pages show.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn pulse(&self) -> Result<u64, Error> {
-        let sql = "SELECT (SELECT coalesce(max(number), 0) FROM audit) + (SELECT coalesce(max(row), 0) FROM \
-                   run_lines) + (SELECT count(had_ms) FROM outbox)";
-        self.read(|connection| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)))
-            .map(i64::unsigned_abs)
     }
 
     fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, Error> {

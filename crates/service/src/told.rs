@@ -113,8 +113,12 @@ impl StudyTold {
     #[must_use]
     pub fn words(&self) -> String {
         let section = |section: &ToldSection| {
-            let lines: Vec<&str> =
-                [&section.title].into_iter().chain(&section.lines).chain(&section.table).map(|l| &**l).collect();
+            let lines: Vec<&str> = [&section.title]
+                .into_iter()
+                .chain(&section.lines)
+                .chain(&section.table)
+                .map(|l| &**l)
+                .collect();
             lines.join("\n")
         };
         let study = self.file.first();
@@ -136,10 +140,18 @@ mod tests {
         let titles: Vec<&str> = told.sections.iter().map(|section| section.title.as_str()).collect();
         assert_eq!(
             titles[..4],
-            ["Before you decide", "What hospitals will learn", "What you will learn", "What anybody learns besides"]
+            [
+                "Before you decide",
+                "What hospitals will learn",
+                "What you will learn",
+                "What anybody learns besides"
+            ]
         );
         let theirs = &told.sections[1].lines;
-        assert!(theirs.iter().any(|line| line.contains("Nothing is revealed to hospitals alone")), "{theirs:?}");
+        assert!(
+            theirs.iter().any(|line| line.contains("Nothing is revealed to hospitals alone")),
+            "{theirs:?}"
+        );
         assert!(theirs.iter().any(|line| line.contains("rho 0.11 for all that it gets")), "{theirs:?}");
         assert!(!theirs.iter().any(|line| line.contains("registry alone")), "{theirs:?}");
         assert_eq!(told.rho["hospitals"], "11/100");

@@ -20,7 +20,8 @@ const MORE: &str = "[data.cases]
 
 fn keygen(house: &House) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
-    let made = command.args(["keygen", "--out"]).arg(house.path("registry.key")).output().expect("tacit starts");
+    let made =
+        command.args(["keygen", "--out"]).arg(house.path("registry.key")).output().expect("tacit starts");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
@@ -103,5 +104,8 @@ fn a_study_is_proposed_and_refused_without_a_script() {
     browser.devtools("Emulation.setScriptExecutionDisabled", &off);
     walk(&browser, &house, &|_| ());
     browser.go(&at(&house, "/studies/new?as=file"));
-    assert!(!browser.text().contains("Or take it from a file"), "what needs a script is not shown without it");
+    assert!(
+        !browser.text().contains("Or take it from a file"),
+        "what needs a script is not shown without it"
+    );
 }

@@ -2,10 +2,10 @@
 //! skipped. Pictures of every page go to target/browser.
 
 mod driver;
-mod life;
 #[allow(dead_code, reason = "the browser asks for less than the tests of tests/service")]
 #[path = "../service/house.rs"]
 mod house;
+mod life;
 
 use driver::Browser;
 use house::{House, password};
@@ -207,7 +207,8 @@ fn what_others_write_is_text_and_nothing_runs() {
         browser.click("Look again");
     }
     assert!(browser.text().contains("<img src=x onerror=alert(1)>"));
-    let ours = "return [document.images.length, ...[...document.scripts].map(s => new URL(s.src).pathname)].join()";
+    let ours =
+        "return [document.images.length, ...[...document.scripts].map(s => new URL(s.src).pathname)].join()";
     let ours = browser.run(ours);
     let only = |path: &str| path.starts_with("0,/assets/") && path.ends_with("/app.js");
     assert!(ours.as_str().is_some_and(only), "{ours}");

@@ -111,9 +111,7 @@ impl Store {
     /// When the store cannot be read.
     pub fn given_to(&self, id: &ProposalId) -> Result<Vec<String>, Error> {
         let sql = "SELECT account FROM given WHERE proposal = ?1 ORDER BY account";
-        self.read(|connection| {
-            connection.prepare_cached(sql)?.query_map([id.0], |row| row.get(0))?.collect()
-        })
+        self.read(|connection| connection.prepare_cached(sql)?.query_map([id.0], |row| row.get(0))?.collect())
     }
 
     /// Notes that one of two stewards agrees.

@@ -137,6 +137,7 @@ CREATE TABLE consents (
     data TEXT NOT NULL,
     salt BLOB NOT NULL,
     tag BLOB NOT NULL,
+    version BLOB NOT NULL,
     words TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE outbox (

@@ -242,7 +242,11 @@ impl Store {
         let sql = "UPDATE outbox SET had_ms = NULL, refused = NULL WHERE peer = ?1 AND proposal = ?2 \
                    AND number >= ?3 AND (had_ms IS NOT NULL OR refused IS NOT NULL)";
         let values = params![peer.bytes(), id.0, from];
-        self.change(|write| write.execute(sql, values).map(|rows| rows > 0))
+        let some = self.change(|write| write.execute(sql, values).map(|rows| rows > 0))?;
+        if some {
+            self.ring();
+        }
+        Ok(some)
     }
 
     /// Where the chains of all parties stand in the open proposals that a peer takes part in: what two sides

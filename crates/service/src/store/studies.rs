@@ -12,7 +12,7 @@ use statements::{
     ConsentTerms, KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said,
     SignedStatement,
 };
-use study::{Question, StudyFile, StudyHash};
+use study::{StudyFile, StudyHash};
 
 /// Rows of a page of a list.
 pub const PAGE: usize = 50;
@@ -109,8 +109,10 @@ pub struct OwnConsent {
     pub data: String,
     /// Opens the commitment to the data.
     pub salt: [u8; 32],
-    /// The tag of the data that were checked.
+    /// The name that the data have in the ledger.
     pub tag: [u8; 32],
+    /// Stands for the files as they lay there when they were checked ([`crate::findings::version`]).
+    pub version: [u8; 32],
     /// The text that the steward read.
     pub words: String,
 }
@@ -221,9 +223,9 @@ impl Store {
     ) -> Result<ProposalRecord, Error> {
         self.within_one(|write| {
             let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
-            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words];
+            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
             write.execute(sql, values).map_err(failed)?;
             write
                 .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
@@ -255,7 +257,10 @@ impl Store {
         let taken =
             self.within(|write| take(write, own, from, at_ms, &statement).map(|new| new.then_some(())));
         match taken {
-            Ok(done) => Ok(Absorbed::Have { digest, proposal, new: done.is_some() }),
+            Ok(done) => {
+                self.ring();
+                Ok(Absorbed::Have { digest, proposal, new: done.is_some() })
+            }
             Err(Untaken::No(code, from)) => no(code, digest, from),
             Err(Untaken::Store(error)) => Err(error),
         }
@@ -334,11 +339,12 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn own_consent(&self, id: &ProposalId) -> Result<Option<OwnConsent>, Error> {
-        let sql = "SELECT by, data, salt, tag, words FROM consents WHERE proposal = ?1";
+        let sql = "SELECT by, data, salt, tag, words, version FROM consents WHERE proposal = ?1";
         self.read(|connection| {
             let row = |row: &Row<'_>| {
                 let (by, data, salt) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(OwnConsent { by, data, salt, tag: row.get(3)?, words: row.get(4)? })
+                let (tag, words, version) = (row.get(3)?, row.get(4)?, row.get(5)?);
+                Ok(OwnConsent { by, data, salt, tag, words, version })
             };
             connection.query_row(sql, [id.0], row).optional()
         })
@@ -367,7 +373,30 @@ impl Store {
         next_ms: u64,
     ) -> Result<(), Error> {
         let sql = "UPDATE proposals SET held = ?2, next_ms = ?3 WHERE id = ?1";
-        self.act(act, |write| write.execute(sql, params![id.0, held, next_ms.cast_signed()]).map(drop))
+        self.act(act, |write| write.execute(sql, params![id.0, held, next_ms.cast_signed()]).map(drop))?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Takes the data as they are now for those of the consent: a person has said so.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn take_data(&self, act: &RecordedAct<'_>, id: &ProposalId, version: &[u8; 32]) -> Result<(), Error> {
+        let sql = "UPDATE consents SET version = ?2 WHERE proposal = ?1";
+        self.act(act, |write| write.execute(sql, params![id.0, version]).map(drop))
+    }
+
+    /// An own statement on its way to a peer.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn sent_to(&self, peer: KeyFingerprint, digest: &[u8; 32]) -> Result<Option<OutboxRow>, Error> {
+        let sql = "SELECT peer, proposal, number, digest, had_ms, refused FROM outbox \
+                   WHERE peer = ?1 AND digest = ?2";
+        self.read(|connection| {
+            connection.query_row(sql, params![peer.bytes(), digest], outbox_row).optional()
+        })
     }
 
     /// How much of what a peer may send it has used.
@@ -383,6 +412,7 @@ impl Store {
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let done = self.within(|write| change(write).map(Some))?;
+        self.ring();
         done.ok_or_else(|| Error::misuse("a change that does not refuse was refused"))
     }
 }
@@ -553,11 +583,8 @@ pub fn kind_of(said: &Said) -> &'static str {
 }
 
 fn insert(write: &Transaction<'_>, record: &ProposalRecord, by: &str, at_ms: u64) -> Result<(), Error> {
-    let kind = match StudyFile::parse("the study", &record.proposed().text)?.first().kind {
-        Question::Lift(_) => "lift",
-        Question::Program(_) => "program",
-        Question::Match(_) => "match",
-    };
+    let file = StudyFile::parse("the study", &record.proposed().text)?;
+    let kind = crate::policy::kind_of(file.first());
     let sql = "INSERT INTO proposals (id, study, title, kind, proposer, by, made_ms, changed_ms, state, open, \
                ours, decided) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 'proposed', 1, 0, 0)";
     let proposer = record.parties()[record.proposer()].bytes();

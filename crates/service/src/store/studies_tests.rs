@@ -100,6 +100,7 @@ fn consent(side: &Side, record: &ProposalRecord) {
         data: "trial".into(),
         salt: [1; 32],
         tag: [2; 32],
+        version: [3; 32],
         words: "what a steward read".into(),
     };
     let terms = terms(statements::commit_to_data(&own.salt, &own.tag));

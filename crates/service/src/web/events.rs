@@ -15,34 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often the store is looked at.
-const LOOK: Duration = Duration::from_secs(1);
 /// How often a word is said that holds a connection open, and a session is looked at.
 const ALIVE: Duration = Duration::from_secs(15);
-
-/// How often something has changed, for all that wait.
-pub struct Pulse(watch::Sender<u64>);
-
-impl Default for Pulse {
-    fn default() -> Self {
-        Self(watch::channel(0).0)
-    }
-}
-
-/// Looks for changes for as long as the service runs.
-pub async fn beat(house: Arc<House>) {
-    loop {
-        tokio::time::sleep(LOOK).await;
-        if house.pulse.0.receiver_count() == 0 {
-            continue;
-        }
-        let looking = house.clone();
-        let seen = tokio::task::spawn_blocking(move || looking.store.pulse()).await;
-        if let Ok(Ok(seen)) = seen {
-            house.pulse.0.send_if_modified(|known| std::mem::replace(known, seen) != seen);
-        }
-    }
-}
 
 /// What one page waits for.
 struct PulseReader {
@@ -54,7 +28,7 @@ struct PulseReader {
 /// A stream of words for one page, until its session ends.
 pub async fn stream(State(house): State<Arc<House>>, headers: HeaderMap) -> Response<Body> {
     let Some(token) = cookie(&headers) else { return StatusCode::UNAUTHORIZED.into_response() };
-    let changes = house.pulse.0.subscribe();
+    let changes = house.store.changes();
     let listening = PulseReader { house, token, changes };
     let Some(listening) = is_signed_in(listening).await else {
         return StatusCode::UNAUTHORIZED.into_response();

@@ -57,9 +57,10 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         let address = settings.web.listen;
         let bound = TcpListener::bind(address).await;
         let listener = bound.map_err(|e| Error::io(format!("cannot listen on {address}"), &e))?;
-        ready(&Listening { url: settings.web.url(), address, certificate })?;
         let house = Arc::new(house);
-        tokio::spawn(super::events::beat(house.clone()));
+        crate::link::run(house.clone()).await?;
+        crate::schedule::run(house.clone());
+        ready(&Listening { url: settings.web.url(), address, certificate })?;
         let router = router(house);
         let (acceptor, places) = (TlsAcceptor::from(tls), Arc::new(Places::default()));
         loop {

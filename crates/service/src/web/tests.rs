@@ -46,7 +46,8 @@ impl Pair {
         let (own, peer) = (Identity::generate().expect("a key"), Identity::generate().expect("a key"));
         own.save(&path("registry.key")).expect("saved");
         std::fs::create_dir(path("data")).expect("made");
-        std::fs::write(path("data/trial.csv"), "child_id,arm,injected\nc1,vaccine,1954-05-01\n").expect("written");
+        std::fs::write(path("data/trial.csv"), "child_id,arm,injected\nc1,vaccine,1954-05-01\n")
+            .expect("written");
         let text = format!(
             "format = \"tacit-service/1\"\nname = \"registry\"\nidentity = \"registry.key\"\nstore = \
              \"service.db\"\nledger = \"registry.ledger\"\ndata_root = \"data\"\n[web]\nlisten = \
@@ -101,7 +102,8 @@ impl Pair {
         let place = head.headers.get(header::LOCATION).map(|to| to.to_str().expect("text").to_owned());
         let body = axum::body::to_bytes(body, usize::MAX).await.expect("whole");
         let body = String::from_utf8_lossy(&body).into_owned();
-        let html = head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/html; charset=utf-8");
+        let html =
+            head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/html; charset=utf-8");
         if html && !head.headers.contains_key(header::CONTENT_DISPOSITION) {
             is_a_page(&body, path);
         }
@@ -122,7 +124,8 @@ impl Pair {
     fn meet(&self) {
         let sender = |name, key| PeerSender { name, key, most_open: 9, most_per_day: 9 };
         let (us, them) = (self.own.fingerprint(), self.peer.fingerprint());
-        let sides = [(&*self.house.store, us, &self.store, them), (&self.store, them, &*self.house.store, us)];
+        let sides =
+            [(&*self.house.store, us, &self.store, them), (&self.store, them, &*self.house.store, us)];
         for (from, key, to, own) in sides {
             for row in from.unsent(own, 100).expect("reads") {
                 let bytes = from.statement(&row.digest).expect("reads").expect("there");
@@ -179,7 +182,7 @@ impl Pair {
 
     fn own_consent(&self) -> OwnConsent {
         let (by, data) = ("stella".to_owned(), "trial".to_owned());
-        OwnConsent { by, data, salt: [1; 32], tag: [2; 32], words: "read".to_owned() }
+        OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words: "read".to_owned() }
     }
 
     /// Both consent, run, and have their answer.
@@ -188,7 +191,8 @@ impl Pair {
         self.house.store.consent(self.we(), id, terms.clone(), &self.own_consent()).expect("consents");
         self.store.consent(self.they(), id, terms, &self.own_consent()).expect("consents");
         self.meet();
-        let offer = RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms: 2, port: 0 };
+        let offer =
+            RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms: 2, port: 0 };
         self.house.store.offer_run(self.we(), id, offer).expect("ready");
         self.store.offer_run(self.they(), id, offer).expect("ready");
         self.meet();
@@ -235,7 +239,10 @@ fn is_a_page(body: &str, path: &str) {
         let id = field.attribute("id").unwrap_or_default();
         assert!(hidden || labels.contains(&id), "{path}: a field without a label: {id}");
     }
-    assert!(named("table").all(|table| table.first_element_child().is_some_and(|c| c.tag_name().name() == "caption")));
+    assert!(
+        named("table")
+            .all(|table| table.first_element_child().is_some_and(|c| c.tag_name().name() == "caption"))
+    );
     for node in all() {
         let bad = node.attributes().find(|one| one.name().starts_with("on") || one.name() == "style");
         assert!(bad.is_none(), "{path}: {bad:?}");
@@ -297,7 +304,8 @@ fn a_study_is_written_kept_previewed_and_proposed_by_clicks() {
         // Who has not read what it would do does not propose it by one click.
         let got = pair.act(&ana, "/studies/new", "/studies/new", &post("propose")).await.is(200);
         let got = got.says("What hospitals will learn").says("What you will learn").says("Not covered");
-        let read = got.body.split_once("name=\"read\" value=\"").expect("a hash").1.split_once('"').expect("ends").0;
+        let read =
+            got.body.split_once("name=\"read\" value=\"").expect("a hash").1.split_once('"').expect("ends").0;
         let sent = [post("propose"), vec![("read", read), ("draft", &id)]].concat();
         let gone = pair.act(&ana, "/studies/new", "/studies/new", &sent).await.is(303).place;
         assert_eq!(gone, format!("/studies/{read}"));
@@ -310,7 +318,8 @@ fn a_study_is_written_kept_previewed_and_proposed_by_clicks() {
         let note = [("note", "One thing more")];
         pair.act(&ana, &gone, &format!("{gone}/note"), &note).await.is(303);
         pair.ask(&ana, &gone).await.is(200).says("registry writes: One thing more");
-        let why = [("withdraw-code", "purpose"), ("withdraw-text", "Not needed"), ("withdraw-password", "wrong")];
+        let why =
+            [("withdraw-code", "purpose"), ("withdraw-text", "Not needed"), ("withdraw-password", "wrong")];
         pair.act(&ana, &gone, &format!("{gone}/withdraw"), &why).await.is(403);
         let right = format!("ana {PASSWORD}");
         let why = [why[0], why[1], ("withdraw-password", right.as_str())];
@@ -342,7 +351,8 @@ fn who_sees_and_decides_is_a_matter_of_roles() {
         };
         let password = format!("stella {PASSWORD}");
         // A word to refuse does not consent, and the right word counts for what was read.
-        let mut fields = vec![("csrf", word("refuse")), ("data", "trial".into()), ("password", password.clone())];
+        let mut fields =
+            vec![("csrf", word("refuse")), ("data", "trial".into()), ("password", password.clone())];
         fields.extend([("runs", "2".into()), ("days", "30".into()), ("words", "00".into())]);
         let sent = |fields: &[(&'static str, String)]| {
             let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -364,7 +374,8 @@ fn a_refusal_reaches_the_proposer_with_its_reason() {
         let (id, path) = pair.proposed("A question", "");
         let stella = pair.person("stella", &["steward"]);
         let password = format!("stella {PASSWORD}");
-        let why = [("refuse-code", "purpose"), ("refuse-text", "Not <b>this</b>"), ("refuse-password", &password)];
+        let why =
+            [("refuse-code", "purpose"), ("refuse-text", "Not <b>this</b>"), ("refuse-password", &password)];
         pair.act(&stella, &path, &format!("{path}/refuse"), &why).await.is(303);
         pair.meet();
         let heard = pair.store.standing(&id).expect("reads").expect("there");
@@ -403,7 +414,11 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
         let stella = pair.person("stella", &["steward=trial"]);
         pair.ask(&stella, &format!("{path}/report")).await.is(404);
         pair.answered(&id);
-        pair.ask(&stella, &path).await.is(200).says("Answered: all parties have the result.").says("The report");
+        pair.ask(&stella, &path)
+            .await
+            .is(200)
+            .says("Answered: all parties have the result.")
+            .says("The report");
         pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match");
         let report = pair.ask(&stella, &format!("{path}/report")).await.is(200);
         let report = report.says("all its parties have the same number").says("Shown to stella at registry.");
@@ -421,7 +436,10 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
         pair.ask(&vic, &format!("{path}/report/..%2fservice.toml")).await.is(404);
         let read = pair.house.store.acts_of("vic", 50).expect("reads");
         let read: Vec<&str> = read.iter().map(|act| act.what.as_str()).collect();
-        assert!(read.contains(&"report read") && read.contains(&"report taken along as public.json"), "{read:?}");
+        assert!(
+            read.contains(&"report read") && read.contains(&"report taken along as public.json"),
+            "{read:?}"
+        );
     });
 }
 
@@ -431,7 +449,6 @@ fn pages_hear_of_changes_while_their_session_holds() {
         let pair = Pair::new("");
         let stella = pair.person("stella", &["steward"]);
         assert_eq!(pair.raw("00", "GET", "/events", String::new()).await.status(), 401);
-        tokio::spawn(super::events::beat(pair.house.clone()));
         let events = pair.raw(&stella, "GET", "/events", String::new()).await;
         assert_eq!(events.headers()[header::CONTENT_TYPE], "text/event-stream");
         pair.proposed("A question", "");
@@ -443,7 +460,9 @@ fn pages_hear_of_changes_while_their_session_holds() {
         let act = RecordedAct { by: "stella", what: "signed out", to: "stella", at: super::now() };
         pair.house.store.end_session(&act, session.id).expect("ended");
         let rest = futures_util::StreamExt::collect::<Vec<_>>(body);
-        tokio::time::timeout(std::time::Duration::from_secs(60), rest).await.expect("it ends with the session");
+        tokio::time::timeout(std::time::Duration::from_secs(60), rest)
+            .await
+            .expect("it ends with the session");
     });
 }
 
@@ -471,7 +490,8 @@ fn lists_go_on_by_fifty_and_are_filtered() {
         }
         let first = pair.ask(&stella, "/studies").await.is(200).says("Number 59").says("Number 10");
         let next = first.never_says("Number 09").body;
-        let next = next.split_once("href=\"/studies?after=").expect("more").1.split_once('"').expect("ends").0;
+        let next =
+            next.split_once("href=\"/studies?after=").expect("more").1.split_once('"').expect("ends").0;
         let more = pair.ask(&stella, &format!("/studies?after={next}")).await.is(200);
         more.says("Number 09").says("Number 00").never_says("Number 10").never_says("Older ones");
         pair.ask(&stella, "/studies?state=answered").await.is(200).says("There is no such study.");

@@ -10,11 +10,12 @@ use base::Error;
 use net::{Identity, KeyFingerprint};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// One request.
 pub struct Visit<'a> {
     /// The service.
-    pub house: &'a House,
+    pub house: &'a Arc<House>,
     /// What holds.
     pub rules: RulesNow,
     /// Seconds since 1970.
@@ -78,7 +79,7 @@ impl Visit<'_> {
 
     /// The key of this organisation; none where it has made none yet.
     pub fn us(&self) -> Option<KeyFingerprint> {
-        Identity::load(&self.settings().identity).ok().map(|identity| identity.fingerprint())
+        self.house.identity().map(Identity::fingerprint)
     }
 
     /// Who is signed in; doors for people let nobody else in.

@@ -1,9 +1,11 @@
 //! How a run of a study goes: in words and whose turn it is, stage by stage, and what both sides said when.
 
 use super::decide::with_proof;
-use super::study::{said, state};
 use super::studies::{StudySeen, seen};
+use super::study::{said, state};
+use crate::findings::version;
 use crate::roles::Action;
+use crate::schedule::why_waiting;
 use crate::store::{RunLine, RunRow};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
@@ -22,6 +24,8 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = seen(visit)?;
     let runs = visit.house.store.runs(&study.row.id)?;
     let mut live = Vec::new();
+    let waits = why_waiting(visit.house, &study.row)?;
+    live.extend(waits.map(|why| words("p", "", format!("It waits: {why}."))));
     match runs.last() {
         None => live.push(words("p", "", "No run has begun here yet.")),
         Some(run) => live.extend(of_run(visit, &study, run)?),
@@ -93,7 +97,10 @@ fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Mark
     });
     if !stages.is_empty() {
         let columns = ["Stage", "How far", "Rows", "Took"];
-        parts.push(section("Stages", [table("Of this organisation's process", &columns, rows.collect::<Vec<_>>())]));
+        parts.push(section(
+            "Stages",
+            [table("Of this organisation's process", &columns, rows.collect::<Vec<_>>())],
+        ));
     }
     let newest = lines.iter().rev().filter_map(in_words).take(SHOWN);
     let newest: Vec<Markup> = newest.collect();
@@ -115,7 +122,9 @@ fn how(run: &RunRow) -> Markup {
     }
     let ended = match (run.outcome.as_deref(), run.kind.as_deref(), run.code.as_deref()) {
         (None, ..) => String::new(),
-        (Some(outcome), Some(kind), Some(code)) => format!(": {outcome}, an error of kind {kind}, code {code}"),
+        (Some(outcome), Some(kind), Some(code)) => {
+            format!(": {outcome}, an error of kind {kind}, code {code}")
+        }
         (Some(outcome), ..) => format!(": {outcome}"),
     };
     parts.push(text(ended + "."));
@@ -152,7 +161,9 @@ fn in_words(line: &RunLine) -> Option<Markup> {
         ProgressLine::Warning { text } | ProgressLine::Note { text } => text,
         ProgressLine::Connected { peer } => format!("{peer} is there"),
         ProgressLine::Stage { name, rows } => format!("stage {name} begins, {} rows", count(rows)),
-        ProgressLine::StageDone { name, seconds, .. } => format!("stage {name} is over after {}", duration(seconds)),
+        ProgressLine::StageDone { name, seconds, .. } => {
+            format!("stage {name} is over after {}", duration(seconds))
+        }
         ProgressLine::Stored => "the stored answer of an earlier run is returned".to_owned(),
         ProgressLine::Progress { .. } | ProgressLine::Units { .. } => return None,
     };
@@ -201,8 +212,24 @@ pub fn start(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = seen(visit)?;
     visit.must(Action::Run, study.subject())?;
     with_proof(visit, "password", || {
-        let act = visit.act("run allowed", visit.part("hash"))?;
-        visit.house.store.hold(&act, &study.row.id, None, 0)?;
+        let (store, id) = (&visit.house.store, &study.row.id);
+        if let Some(data) = study.row.data.as_deref().filter(|_| study.row.held.as_deref() == Some("data")) {
+            // Who lets it begin takes the data as they are now.
+            let version = version(visit.settings(), data)?;
+            store.take_data(&visit.act("data taken as they are", visit.part("hash"))?, id, &version)?;
+        }
+        store.hold(&visit.act("run allowed", visit.part("hash"))?, id, None, 0)?;
+        Ok(Answer::go(&format!("{}/run", study.path())))
+    })
+}
+
+/// Stops the run that is under way.
+pub fn stop(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    visit.must(Action::Run, study.subject())?;
+    with_proof(visit, "password", || {
+        visit.house.store.record(&visit.act("run stopped", visit.part("hash"))?)?;
+        visit.house.jobs().stop(&study.row.id);
         Ok(Answer::go(&format!("{}/run", study.path())))
     })
 }

@@ -4,6 +4,8 @@
 use super::course::password;
 use super::studies::{StudySeen, seen};
 use super::study::told;
+use crate::agree::AgreeOrder;
+use crate::link::now_ms;
 use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
 use crate::settings::DataSet;
@@ -16,7 +18,7 @@ use crate::web::shell::{page, section, stopped, table, time};
 use crate::web::visit::{Stop, Visit};
 use crate::web::weighing::{self, WeighOrder};
 use base::Fault;
-use net::{Identity, KeyFingerprint};
+use net::KeyFingerprint;
 use page::form::{FormField, button, choice, form, hidden, lines_field};
 use page::markup::{Markup, element, text, words};
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
@@ -93,14 +95,18 @@ pub fn forms(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<V
         .map(|(name, _)| name)
         .collect();
     if !mine.has_consented() && !mine.is_closed() && visit.house.weighing.has(&study.row.id) {
-        let said = text("Our files are being read; if nothing stands against it, the consent is signed then. ");
+        let said =
+            text("Our files are being read; if nothing stands against it, the consent is signed then. ");
         let again = element("a", &[("href", &visit.path)], [text("Look again")]);
         parts.push(section("Your decision", [element("p", &[("role", "status")], [said, again])]));
     } else if !mine.has_consented() && !mine.is_closed() {
         parts.extend(against(visit, study)?);
         match own.as_slice() {
             [] => parts.extend(why_not(visit, study)),
-            own => parts.push(section("Your decision", [consent_form(visit, study, own, told), refusal(visit, study)])),
+            own => parts.push(section(
+                "Your decision",
+                [consent_form(visit, study, own, told), refusal(visit, study)],
+            )),
         }
     } else if visit.may(Action::Withdraw, study.subject()) && view.state() != ProposalState::Running {
         parts.push(section("Take it back", [withdrawal(visit, study)]));
@@ -205,17 +211,17 @@ pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
             store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, data)?;
             return Ok(Answer::go(&study.path()));
         }
-        let order = WeighOrder {
+        let agree = AgreeOrder {
             by: account.to_owned(),
             id,
-            study: study.row.study.full(),
-            text: study.record.proposed().text.clone(),
             data: data.clone(),
             runs: u8::try_from(runs).unwrap_or(1),
             days,
             persons: if set.two_person { 2 } else { 1 },
             words,
         };
+        let text = study.record.proposed().text.clone();
+        let order = WeighOrder { agree, study: study.row.study.full(), text };
         match weighing::start(visit.house, &visit.rules.settings, order)? {
             false if !visit.house.weighing.has(&id) => Err(Stop::Busy),
             _ => Ok(Answer::go(&study.path())),
@@ -228,7 +234,12 @@ fn reason(what: &str, id: &'static str) -> [Markup; 2] {
     let label = format!("Reason to {what}");
     [
         choice(&format!("{id}-code"), &label, &reasons, "other"),
-        lines_field(&format!("{id}-text"), "In your words", ("", 3), "The other parties read it: at most 2,000 characters."),
+        lines_field(
+            &format!("{id}-text"),
+            "In your words",
+            ("", 3),
+            "The other parties read it: at most 2,000 characters.",
+        ),
     ]
 }
 
@@ -293,9 +304,11 @@ pub fn with_proof(
 
 /// Says something for this organisation, and goes back to the study.
 pub fn say(visit: &Visit<'_>, study: &StudySeen, what: Said) -> Result<Answer, Stop> {
-    let identity = Identity::load(&visit.settings().identity)?;
+    let Some(identity) = visit.house.identity() else {
+        return Ok(not_done(visit, study, "This organisation has no key, so it cannot sign."));
+    };
     let account = &visit.signed()?.session.account;
-    let speaker = Speaker { by: account, identity: &identity, at_ms: visit.now * 1_000 };
+    let speaker = Speaker { by: account, identity, at_ms: now_ms() };
     match visit.house.store.say(speaker, &study.row.id, what) {
         Ok(_) => Ok(Answer::go(&study.path())),
         Err(error) if matches!(error.kind(), Fault::Refused(_) | Fault::Input(_)) => {

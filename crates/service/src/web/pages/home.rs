@@ -4,6 +4,7 @@ use super::studies::{counted, link, listed, proposer, state_words};
 use crate::findings::DataFindings;
 use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
+use crate::settings::ServicePeer;
 use crate::store::{ProposalFilter, ProposalRow};
 use crate::web::answer::Answer;
 use crate::web::checking::read;
@@ -65,7 +66,8 @@ fn waiting(visit: &Visit<'_>) -> Result<Vec<Markup>, Stop> {
             (true, None) => "Your turn: ".to_owned(),
         };
         let from = element("bdi", &[], [text(proposer(visit, row))]);
-        let parts = [text(what), link(row), text(", proposed by "), from, text(" on "), time(row.made_ms / 1_000)];
+        let parts =
+            [text(what), link(row), text(", proposed by "), from, text(" on "), time(row.made_ms / 1_000)];
         element("li", &[], parts)
     };
     Ok(rows.iter().filter(|row| mine(row)).take(SHOWN).map(item).collect())
@@ -80,7 +82,8 @@ fn going(visit: &Visit<'_>) -> Result<Vec<Markup>, Stop> {
     let open = listed(visit, ProposalFilter { open: true, ..all() }, None)?;
     let item = |row: &ProposalRow| {
         let mut parts = vec![link(row), text(format!(": {}", state_words(row.state)))];
-        let runs = matches!(row.state, ProposalState::Starting | ProposalState::Running | ProposalState::Half);
+        let runs =
+            matches!(row.state, ProposalState::Starting | ProposalState::Running | ProposalState::Half);
         if runs {
             let path = format!("/studies/{}/run", row.study.full());
             parts.extend([text(", "), element("a", &[("href", &path)], [text("see how it goes")])]);
@@ -97,7 +100,32 @@ fn going(visit: &Visit<'_>) -> Result<Vec<Markup>, Stop> {
     let said = format!("{answered} {studies} answered, {closed} refused or withdrawn. ");
     let more = element("a", &[("href", "/studies")], [text("All studies")]);
     let over = element("p", &[], [text(said), more]);
-    Ok(vec![section("Under way", [under_way]), section("Over", [over])])
+    let mut parts = vec![section("Under way", [under_way]), section("Over", [over])];
+    parts.extend(links(visit));
+    Ok(parts)
+}
+
+/// How the links to other organisations stand.
+fn links(visit: &Visit<'_>) -> Option<Markup> {
+    let item = |(name, peer): (&String, &ServicePeer)| {
+        let link = visit.house.links().of(&peer.key);
+        let mut parts = vec![words("b", "", name)];
+        match (link.since_ms, &link.last_error) {
+            (Some(since), _) => parts.extend([text(": connected since "), time(since / 1_000)]),
+            (None, Some((at, why))) => {
+                let why = element("bdi", &[], [text(why)]);
+                parts.extend([text(": no connection since "), time(at / 1_000), text(": "), why]);
+            }
+            (None, None) => parts.push(text(": no connection yet")),
+        }
+        if link.is_skewed() {
+            parts.push(text("; the clocks are more than five minutes apart, so no run begins"));
+        }
+        element("li", &[], parts)
+    };
+    let peers = &visit.settings().peers;
+    let items: Vec<Markup> = peers.iter().map(item).collect();
+    (!items.is_empty()).then(|| section("Links", [element("ul", &[], items)]))
 }
 
 /// What waits for this person: what it is, where it is done, what the link says.

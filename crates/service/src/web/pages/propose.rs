@@ -51,7 +51,8 @@ impl FilledForm {
 
     /// What a person sent, without what is not theirs.
     fn sent(visit: &Visit<'_>) -> Self {
-        let theirs = |(name, _): &&(String, String)| !["csrf", "do", "read", "draft"].contains(&name.as_str());
+        let theirs =
+            |(name, _): &&(String, String)| !["csrf", "do", "read", "draft"].contains(&name.as_str());
         Self(visit.form.iter().filter(theirs).cloned().collect())
     }
 }
@@ -82,16 +83,12 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
         let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
         Ok(with_status(visit, status, TITLE, parts(visit, &filled, wrong, told)?))
     };
-    let own = match Identity::load(&visit.settings().identity) {
-        Ok(own) => own,
-        Err(error) => {
-            eprintln!("error: the organisation's key: {error}");
-            let said = "This organisation has no key yet, so it cannot sign: an operator makes it by `tacit \
-                        keygen` where service.toml says (identity).";
-            return again(&[said.to_owned()], None);
-        }
+    let Some(own) = visit.house.identity() else {
+        let said = "This organisation has no key, so it cannot sign: an operator makes it by `tacit keygen` \
+                    where service.toml says (identity), and starts the service again.";
+        return again(&[said.to_owned()], None);
     };
-    let (told, asked) = match (read(visit, &filled, &own), asked(visit, &filled)) {
+    let (told, asked) = match (read(visit, &filled, own), asked(visit, &filled)) {
         (Ok(told), Ok(asked)) => (told, asked),
         (told, asked) => {
             let wrong: Vec<String> = [told.err(), asked.err()].into_iter().flatten().flatten().collect();
@@ -111,7 +108,7 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let (text, note, windows) = (told.text.clone(), asked.note, asked.windows);
     let proposed = ProposedStudy { text, program, note, expires_ms, windows, nonce };
     let account = &visit.signed()?.session.account;
-    let speaker = Speaker { by: account, identity: &own, at_ms: visit.now * 1_000 };
+    let speaker = Speaker { by: account, identity: own, at_ms: crate::link::now_ms() };
     match visit.house.store.propose(speaker, proposed) {
         Ok(_) => {
             if let Ok(draft) = visit.field("draft").parse() {
@@ -210,7 +207,10 @@ fn strangers(visit: &Visit<'_>, told: &StudyTold, us: KeyFingerprint) -> Option<
         key(party).is_some_and(|key| key == us || visit.settings().peers.values().any(|peer| peer.key == key))
     };
     let strange = parties.iter().find(|party| !known(party))?;
-    Some(format!("{} has a key that service.toml does not name among its peers: {}.", strange.name, strange.key))
+    Some(format!(
+        "{} has a key that service.toml does not name among its peers: {}.",
+        strange.name, strange.key
+    ))
 }
 
 fn parts(

@@ -25,7 +25,7 @@ fn read(visit: &Visit<'_>) -> Result<(StudySeen, RunReport, String), Stop> {
 /// The page.
 pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let (study, report, _) = read(visit)?;
-    visit.house.store.write(&visit.act("report read", visit.part("hash"))?)?;
+    visit.house.store.record(&visit.act("report read", visit.part("hash"))?)?;
     let path = study.path();
     let back = element("a", &[("href", &path)], [text("What was agreed")]);
     let back = element("p", &[("class", "note")], [text(format!("With {}. ", study.others())), back]);
@@ -39,10 +39,16 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
 /// Whether there is a number that both sides have alike.
 fn public(visit: &Visit<'_>, report: &RunReport) -> Markup {
     let said = match PublicReport::of(report) {
-        Ok(_) => "The result of this study is public: all its parties have the same number, and may pass it on.",
+        Ok(_) => {
+            "The result of this study is public: all its parties have the same number, and may pass it on."
+        }
         Err(_) => "This is what your side sees. It is not to be passed on: see what each box says.",
     };
-    let who = format!("Shown to {} at {}.", visit.signed.as_ref().map_or("", |s| &s.session.account), visit.settings().name);
+    let who = format!(
+        "Shown to {} at {}.",
+        visit.signed.as_ref().map_or("", |s| &s.session.account),
+        visit.settings().name
+    );
     element("p", &[("class", "note")], [text(format!("{said} {who}"))])
 }
 
@@ -59,7 +65,8 @@ fn files(study: &StudySeen, report: &RunReport) -> Markup {
         all.push(("public.json".to_owned(), "The same, for programs"));
         all.push(("public.csv".to_owned(), "Its numbers, comma-separated"));
     }
-    let figures = report::html::figures(report).into_iter().map(|(name, _)| (format!("{name}.svg"), "A figure"));
+    let figures =
+        report::html::figures(report).into_iter().map(|(name, _)| (format!("{name}.svg"), "A figure"));
     all.extend(figures);
     let items = all.into_iter().map(|(name, what)| {
         let path = format!("{}/report/{name}", study.path());
@@ -89,12 +96,13 @@ pub fn file(visit: &Visit<'_>) -> Result<Answer, Stop> {
         }
         figure => {
             let all = report::html::figures(&report);
-            let figure = figure.strip_suffix(".svg").and_then(|name| all.into_iter().find(|(id, _)| id == name));
+            let figure =
+                figure.strip_suffix(".svg").and_then(|name| all.into_iter().find(|(id, _)| id == name));
             ("image/svg+xml", figure.ok_or(Stop::Missing)?.1.into_bytes())
         }
     };
     let taken = format!("report taken along as {name}");
-    visit.house.store.write(&visit.act(&taken, visit.part("hash"))?)?;
+    visit.house.store.record(&visit.act(&taken, visit.part("hash"))?)?;
     Ok(Answer::file(kind, &format!("{}-{name}", study.row.study), content))
 }
 
@@ -111,7 +119,8 @@ fn given(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<Markup>, Stop> {
         false => element("ul", &[], items),
     };
     let reads = |account: &Account| account.grants.iter().any(|grant| grant.role == HouseRole::Viewer);
-    let others = store.accounts(visit.now)?.into_iter().filter(|account| account.state != AccountState::Ended);
+    let others =
+        store.accounts(visit.now)?.into_iter().filter(|account| account.state != AccountState::Ended);
     let others = others.filter(|account| reads(account) && !readers.contains(&account.name));
     let others: Vec<_> = others.map(|account| (account.name.clone(), account.name)).collect();
     let word = visit.word("give report", visit.part("hash"));

@@ -110,7 +110,11 @@ fn seen_by<'v>(visit: &'v Visit<'_>) -> Result<Option<SeenBy<'v>>, Stop> {
 }
 
 /// A list of those that this person may know of.
-pub fn listed(visit: &Visit<'_>, filter: ProposalFilter<'_>, after: Option<u64>) -> Result<Vec<ProposalRow>, Stop> {
+pub fn listed(
+    visit: &Visit<'_>,
+    filter: ProposalFilter<'_>,
+    after: Option<u64>,
+) -> Result<Vec<ProposalRow>, Stop> {
     let seen_by = seen_by(visit)?;
     Ok(visit.house.store.list(&ProposalFilter { seen_by, ..filter }, after)?)
 }
@@ -165,10 +169,15 @@ pub fn list(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let columns = ["Study", "Kind", "Proposed by", "On", "State", "Whose turn"];
     parts.push(table("The newest first", &columns, lines));
     if more {
-        let chosen = |name: &str| (!visit.field(name).is_empty()).then(|| format!("&{name}={}", visit.field(name)));
+        let chosen =
+            |name: &str| (!visit.field(name).is_empty()).then(|| format!("&{name}={}", visit.field(name)));
         let chosen: String = ["peer", "state", "open"].iter().filter_map(|name| chosen(name)).collect();
         let next = format!("/studies?after={last}{chosen}");
-        parts.push(element("p", &[], [element("a", &[("href", &next), ("rel", "next")], [text("Older ones")])]));
+        parts.push(element(
+            "p",
+            &[],
+            [element("a", &[("href", &next), ("rel", "next")], [text("Older ones")])],
+        ));
     }
     Ok(page(visit, "Studies", parts))
 }

@@ -155,7 +155,12 @@ pub fn said(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
     let mut parts = vec![table("By the clock of who said it", &columns, rows)];
     if visit.may(Action::Note, study.subject()) && !study.record.view().state().is_final() {
         let word = visit.word("write note", visit.part("hash"));
-        let field = lines_field("note", "A question or an answer to the others", ("", 3), "At most 2,000 characters.");
+        let field = lines_field(
+            "note",
+            "A question or an answer to the others",
+            ("", 3),
+            "At most 2,000 characters.",
+        );
         parts.push(form(&format!("{}/note", study.path()), word.as_deref(), [field, button("Send", "")]));
     }
     Ok(parts)
@@ -187,7 +192,10 @@ fn file(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
     }
     let options: Vec<_> =
         earlier.iter().map(|row| (row.study.full(), format!("{}, {}", row.title, row.study))).collect();
-    let compare = [choice("with", "Compare with an earlier study", &options, visit.field("with")), button("Compare", "")];
+    let compare = [
+        choice("with", "Compare with an earlier study", &options, visit.field("with")),
+        button("Compare", ""),
+    ];
     let place = [("method", "get"), ("action", visit.path.as_str()), ("class", "filters")];
     parts.push(element("form", &place, compare));
     if let Some(other) = earlier.iter().find(|row| row.study.full() == visit.field("with")) {

@@ -32,7 +32,8 @@ fn among(filled: &FilledForm, name: &str, label: &str, all: &[(&str, &str)]) -> 
 
 /// A study file as it is.
 pub fn of_file(filled: &FilledForm) -> Vec<Markup> {
-    let help = "As docs/studies says: a lift, a program or a match. Keys are those that `tacit keygen` printed.";
+    let help =
+        "As docs/studies says: a lift, a program or a match. Keys are those that `tacit keygen` printed.";
     let area = lines_field("text", "Study file", (filled.get("text"), 24), help);
     // Needs the script: without it a browser would send the name of a file and not what is in it.
     let label = element("label", &[("for", "file")], [text("Or take it from a file")]);
@@ -46,9 +47,15 @@ pub fn of_file(filled: &FilledForm) -> Vec<Markup> {
 pub fn of_lift(visit: &Visit<'_>, filled: &FilledForm) -> Vec<Markup> {
     let peers = visit.settings().peers.keys();
     let peers: Vec<_> = peers.map(|name| (name.clone(), name.clone())).collect();
-    let roles = [("publisher", "who was treated, and when"), ("advertiser", "what happened to people afterwards")];
+    let roles =
+        [("publisher", "who was treated, and when"), ("advertiser", "what happened to people afterwards")];
     let who = [
-        line(filled, "title", "Title", "What people read first: on lists, on the consent page, on the report."),
+        line(
+            filled,
+            "title",
+            "Title",
+            "What people read first: on lists, on the consent page, on the report.",
+        ),
         line(filled, "name", "Name", "Of a-z, 0-9 and hyphens: polio-1954."),
         choice("peer", "With", &peers, filled.get("peer")),
         among(filled, "role", "This organisation knows", &roles),
@@ -83,7 +90,12 @@ fn treated(filled: &FilledForm) -> Markup {
             line(filled, "arm", "Column of the arm", ""),
             line(filled, "test", "Treated are", "What the column says of who was treated: vaccine."),
             line(filled, "control", "Compared with", "What it says of the others: placebo."),
-            line(filled, "opportunity", "Column of the day of treatment", "In both arms: when it was given, or would have been."),
+            line(
+                filled,
+                "opportunity",
+                "Column of the day of treatment",
+                "In both arms: when it was given, or would have been.",
+            ),
             day(filled, "from", "First day", range).markup(),
             day(filled, "until", "Last day", "").markup(),
             among(filled, "clock", "Times are told apart by", &clocks),
@@ -95,7 +107,12 @@ fn happened(filled: &FilledForm) -> Markup {
     let better = [("higher", "more is better"), ("lower", "less is better: illness, returns")];
     let clamp = "Whoever has more counts as this much. Less of it: less noise.";
     let main = [
-        line(filled, "event", "Column of the day of the outcome", "An outcome counts when it comes after the treatment."),
+        line(
+            filled,
+            "event",
+            "Column of the day of the outcome",
+            "An outcome counts when it comes after the treatment.",
+        ),
         line(filled, "clamp", "One person counts at most", clamp),
         among(filled, "better", "In the report", &better),
     ];
@@ -105,7 +122,12 @@ fn happened(filled: &FilledForm) -> Markup {
         perhaps(filled, "amount", "Column of an amount", "Empty: outcomes are counted."),
         perhaps(filled, "currency", "Unit of the amount", "EUR, days."),
         line(filled, "events", "Outcomes of one person, at most", "The earliest are kept."),
-        perhaps(filled, "within", "Within", "So many days (or what times are told apart by) after the treatment; empty: at any time."),
+        perhaps(
+            filled,
+            "within",
+            "Within",
+            "So many days (or what times are told apart by) after the treatment; empty: at any time.",
+        ),
     ];
     let rare = element("details", &[], [words("summary", "", "More about outcomes")].into_iter().chain(rare));
     group("Outcome", main.into_iter().chain([rare]))
@@ -119,7 +141,12 @@ fn released(filled: &FilledForm) -> Markup {
         perhaps(filled, "rho-them", "Rho of what they alone see", own),
         perhaps(filled, "rho-us", "Rho of what you alone see", own),
         line(filled, "least", "Smallest group that is shown", least),
-        perhaps(filled, "rows-us", "Your rows, about", "For the smallest effect and the time in the preview; not part of the study."),
+        perhaps(
+            filled,
+            "rows-us",
+            "Your rows, about",
+            "For the smallest effect and the time in the preview; not part of the study.",
+        ),
         perhaps(filled, "rows-them", "Their rows, about", ""),
     ];
     let rare = element("details", &[], [words("summary", "", "More about privacy")].into_iter().chain(rare));
@@ -128,7 +155,12 @@ fn released(filled: &FilledForm) -> Markup {
 
 /// What is asked for besides the study.
 pub fn besides(filled: &FilledForm) -> Markup {
-    let note = lines_field("note", "Note to the others", (filled.get("note"), 4), "Why you ask: at most 2,000 characters.");
+    let note = lines_field(
+        "note",
+        "Note to the others",
+        (filled.get("note"), 4),
+        "Why you ask: at most 2,000 characters.",
+    );
     let days = line(filled, "days", "Days to decide", "After them the proposal is over: 1 to 90.");
     let rare = [
         day(filled, "run-from", "Runs from", "Empty: at any time.").optional(),
