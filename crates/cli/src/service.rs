@@ -67,18 +67,13 @@ pub enum ServiceAction {
         #[arg(long, hide = true)]
         child: bool,
     },
-    /// Hold a study against a data set, as a consent does: rules, rows, what it would be charged
+    /// Hold a study against a data set for the service, which says rules and study on standard input
+    #[command(hide = true)]
     Weigh {
         /// The organisation's service.toml
         file: PathBuf,
         /// The data set: NAME of [data.NAME]
         name: String,
-        /// The study file
-        #[arg(long, required_unless_present = "child")]
-        study: Option<PathBuf>,
-        /// End with the process that started this one, which says rules and study
-        #[arg(long, hide = true)]
-        child: bool,
     },
     /// Propose a study to the other organisation
     Propose(studies::ProposeArgs),
@@ -113,9 +108,7 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
         ServiceAction::Run { file } => serve(file, args.json),
         ServiceAction::Account { action } => account::run(action, args.json),
         ServiceAction::Data { file, name, child } => data(file, name, *child, args.json),
-        ServiceAction::Weigh { file, name, study, child } => {
-            weigh(file, name, study.as_deref().filter(|_| !child), args.json)
-        }
+        ServiceAction::Weigh { file, name } => weigh(file, name),
         ServiceAction::Propose(what) => studies::propose(what, args.json),
         ServiceAction::Studies { file, all } => studies::list(file, *all, args.json),
         ServiceAction::Status(study) => studies::status(study, args.json),
@@ -221,32 +214,14 @@ struct WeighInput {
     study: String,
 }
 
-fn weigh(path: &Path, name: &str, study: Option<&Path>, as_json: bool) -> Result<(), Error> {
-    let (settings, text) = match study {
-        Some(study) => (RulesFile::read(path)?.settings, study::read_text(study)?),
-        None => {
-            terminal::machine::end_with_parent();
-            let told =
-                std::io::read_to_string(std::io::stdin()).map_err(|e| Error::io("nothing came", &e))?;
-            let told: WeighInput = serde_json::from_str(&told)
-                .map_err(|e| Error::input(format!("neither rules nor study came: {e}")))?;
-            let settings = RulesFile::parse(path, &told.rules)?;
-            terminal::machine::limit_memory(settings.policy.jobs_memory);
-            (settings, told.study)
-        }
-    };
-    let found = service::weigh(&settings, name, &text)?;
-    if as_json {
-        return output::print_json(&found);
-    }
-    let mut lines = vec![format!("{name}: {} would take part", page::numbers::counted(found.rows, "row"))];
-    lines.extend(found.charges.iter().map(|charge| {
-        let viewer = charge.viewer.as_deref().unwrap_or("everybody");
-        let [rho, delta] = &charge.sizes;
-        format!("charged to {viewer}: rho {} for results, {rho} and delta {delta} for sizes", charge.release)
-    }));
-    lines.extend(found.refusals.iter().map(|refusal| format!("refused: {refusal}")));
-    output::print(&lines.join("\n"))
+fn weigh(path: &Path, name: &str) -> Result<(), Error> {
+    terminal::machine::end_with_parent();
+    let told = std::io::read_to_string(std::io::stdin()).map_err(|e| Error::io("nothing came", &e))?;
+    let told: WeighInput = serde_json::from_str(&told)
+        .map_err(|e| Error::input(format!("neither rules nor study came: {e}")))?;
+    let settings = RulesFile::parse(path, &told.rules)?;
+    terminal::machine::limit_memory(settings.policy.jobs_memory);
+    output::print_json(&service::weigh(&settings, name, &told.study)?)
 }
 
 fn in_words(name: &str, found: &DataFindings) -> String {

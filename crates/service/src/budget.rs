@@ -125,8 +125,8 @@ fn many(left: &Rational, cost: &Rational, what: &str) -> Option<StudiesLeft> {
     Some(StudiesLeft { of: format!("{what}, at {}", shown(cost)), count })
 }
 
-/// What a viewer has had of a data set, what one study more takes of its budget, and how many like it are left
-/// after that. No ledger: nothing was spent yet.
+/// What a viewer has had of a data set, what one study more takes of its budget, and how many like it are
+/// left after that. No ledger: nothing was spent yet.
 ///
 /// # Errors
 /// When the ledger cannot be read.

@@ -171,8 +171,8 @@ pub fn may(actor: &Asker, action: Action, subject: Subject<'_>) -> bool {
     }
 }
 
-/// What concerns one study; `is` says whether somebody has a role for it. Who runs the machine neither decides
-/// nor sees results.
+/// What concerns one study; `is` says whether somebody has a role for it. Who runs the machine neither
+/// decides nor sees results.
 fn may_with(actor: &Asker, action: Action, study: StudySubject<'_>, is: &dyn Fn(HouseRole) -> bool) -> bool {
     let own = study.by == actor.name && is(HouseRole::Analyst);
     let answers = is(HouseRole::Steward);

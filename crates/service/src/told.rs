@@ -1,5 +1,5 @@
-//! What a study is, in words: those of `tacit check` and `tacit plan`, under the headings of the page on which
-//! a steward decides. The text that is signed for is made of the same words.
+//! What a study is, in words: those of `tacit check` and `tacit plan`, under the headings of the page on
+//! which a steward decides. The text that is signed for is made of the same words.
 
 use base::Error;
 use job::check::{CheckSizes, CheckedSide, SideReport};

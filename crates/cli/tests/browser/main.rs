@@ -6,6 +6,7 @@ mod driver;
 #[path = "../service/house.rs"]
 mod house;
 mod life;
+mod two;
 
 use driver::Browser;
 use house::{House, password};

@@ -59,7 +59,7 @@ pub fn start(house: &House, settings: &Arc<HouseSettings>, order: WeighOrder) ->
         return Ok(false);
     }
     let mut command = Command::new(program);
-    command.args(["service", "weigh", "--child", "--json"]).arg(&house.path).arg(&order.agree.data);
+    command.args(["service", "weigh", "--json"]).arg(&house.path).arg(&order.agree.data);
     let input = json!({ "rules": rules, "study": order.text }).to_string();
     let (store, settings, weighing) = (house.store.clone(), settings.clone(), house.weighing.clone());
     watch(command, input, move |found| {

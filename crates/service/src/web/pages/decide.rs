@@ -153,7 +153,7 @@ fn why_not(visit: &Visit<'_>, study: &StudySeen) -> Option<Markup> {
     let said = if !visit.settings().data.keys().any(|name| steward(name)) {
         return None;
     } else if all.is_empty() {
-        "No data set of this organisation may be used by studies of all these parties (peers in service.toml)."
+        "No data set of ours may be used by studies of all these parties (`peers` in service.toml)."
     } else if study.row.by == account(visit) && visit.settings().policy.separate_duties {
         "You proposed this study, so another steward decides on it."
     } else {
@@ -168,8 +168,8 @@ fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &St
     let (kind, fill) = ("text", "off");
     let help = "From today, 1 to 90: until then a run may begin.";
     let days = FormField { name: "days", label: "Days that it holds", kind, fill, value: "30", help };
-    let said = "By this the organisation signs that it takes part, once, at this price: what stands above, with \
-                the data set that you choose. Its files are read and checked before it is signed.";
+    let said = "By this the organisation signs that it takes part, once, at this price: what stands above, \
+                with the data set that you choose. Its files are read and checked before it is signed.";
     let parts = [
         words("p", "note", said),
         choice("data", "With our data", &sets, ""),

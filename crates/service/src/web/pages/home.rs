@@ -36,7 +36,12 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let links =
         links.map(|(path, label)| element("li", &[], [element("a", &[("href", path)], [text(label)])]));
     let links = element("ul", &[], links.collect::<Vec<Markup>>());
-    let mine = element("div", &[("id", "for-you"), ("data-live", "")], [section("For you", [list])]);
+    let propose = visit.may(Action::Propose, Subject::House).then(|| {
+        let link = [("href", "/studies/new"), ("class", "button")];
+        element("p", &[], [element("a", &link, [text("Propose a study")])])
+    });
+    let mine = section("For you", [list].into_iter().chain(propose));
+    let mine = element("div", &[("id", "for-you"), ("data-live", "")], [mine]);
     let going = element("div", &[("id", "going"), ("data-live", "")], going(visit)?);
     Ok(page(visit, "Home", [mine, going, section("Where to go", [links])]))
 }

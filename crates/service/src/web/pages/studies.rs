@@ -1,5 +1,6 @@
 //! Studies that were proposed, by this organisation or to it.
 
+use crate::link::peer_of;
 use crate::roles::{Action, HouseRole, StudySubject, Subject};
 use crate::settings::HouseSettings;
 use crate::store::{PAGE, ProposalFilter, ProposalRow, SeenBy};
@@ -54,7 +55,7 @@ pub fn name_of(settings: &HouseSettings, us: Option<KeyFingerprint>, key: &KeyFi
     if us == Some(*key) {
         return Some(settings.name.clone());
     }
-    settings.peers.iter().find(|(_, peer)| peer.key == *key).map(|(name, _)| name.clone())
+    peer_of(settings, key).map(|(name, _)| name.to_owned())
 }
 
 /// The study of the path, as far as this person may know of it: the newest proposal of it.
