@@ -122,7 +122,7 @@ fn treated(form: &mut FormReader<'_>, text: &mut String) {
     if span <= 0 {
         form.wrong.push("Last day: it has to come after the first one.".to_owned());
     }
-    let origin = study::time::date(from.saturating_mul(86_400));
+    let origin = study::time::date_of_days(from);
     let _ = write!(text, "[time]\norigin = {origin}\nunit = \"{}\"\nspan = {span}\n", unit.name());
     let arm = form.text("arm", "Column of the arm");
     let (test, control) = (form.text("test", "Treated are"), form.text("control", "Compared with"));

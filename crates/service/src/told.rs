@@ -164,6 +164,6 @@ mod tests {
     fn what_is_wrong_is_said_with_its_line() {
         let wrong = LIFT.replace("clamp        = 1", "clamp        = 0");
         let error = tell(&wrong, "", None).expect_err("no clamp of 0").to_string();
-        assert!(error.contains("the study:"), "{error}");
+        assert!(error.contains("the study, line 37"), "{error}");
     }
 }
