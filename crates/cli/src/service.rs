@@ -79,6 +79,14 @@ pub enum ServiceAction {
         /// The organisation's service.toml
         file: PathBuf,
     },
+    /// Hold a study against a data set for the service, which says rules and study on standard input
+    #[command(hide = true)]
+    Weigh {
+        /// The organisation's service.toml
+        file: PathBuf,
+        /// The data set: NAME of [data.NAME]
+        name: String,
+    },
     /// Propose a study to the other organisation
     Propose(studies::ProposeArgs),
     /// List studies, the newest first: those that are not over
@@ -114,6 +122,7 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
         ServiceAction::Data { file, name, child } => data(file, name, *child, args.json),
         ServiceAction::Backup { file, folder } => backup(file, folder, args.json),
         ServiceAction::Restored { file } => restored(file, args.json),
+        ServiceAction::Weigh { file, name } => weigh(file, name),
         ServiceAction::Propose(what) => studies::propose(what, args.json),
         ServiceAction::Studies { file, all } => studies::list(file, *all, args.json),
         ServiceAction::Status(study) => studies::status(study, args.json),
@@ -238,6 +247,23 @@ fn data(path: &Path, name: &str, child: bool, as_json: bool) -> Result<(), Error
         true => output::print_json(&found),
         false => output::print(&in_words(name, &found)),
     }
+}
+
+/// What a child is told: the rules that hold, and the study.
+#[derive(serde::Deserialize)]
+struct WeighInput {
+    rules: String,
+    study: String,
+}
+
+fn weigh(path: &Path, name: &str) -> Result<(), Error> {
+    terminal::machine::end_with_parent();
+    let told = std::io::read_to_string(std::io::stdin()).map_err(|e| Error::io("nothing came", &e))?;
+    let told: WeighInput = serde_json::from_str(&told)
+        .map_err(|e| Error::input(format!("neither rules nor study came: {e}")))?;
+    let settings = RulesFile::parse(path, &told.rules)?;
+    terminal::machine::limit_memory(settings.policy.jobs_memory);
+    output::print_json(&service::weigh(&settings, name, &told.study)?)
 }
 
 fn in_words(name: &str, found: &DataFindings) -> String {

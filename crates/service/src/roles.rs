@@ -51,10 +51,12 @@ impl HouseRole {
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Viewer => "sees their own account alone",
-            Self::Analyst => "sees which columns our data have",
-            Self::Steward => "answers for data: checks them, sees their columns and budgets",
-            Self::Operator => "runs the machine: accounts, rules, checks of data; sees no columns",
+            Self::Viewer => "reads the reports that were given to them",
+            Self::Analyst => "proposes studies and reads their reports; sees which columns our data have",
+            Self::Steward => "answers for data: decides on studies, checks files, sees columns and budgets",
+            Self::Operator => {
+                "runs the machine: accounts, rules, checks, runs; sees no columns and no results"
+            }
         }
     }
 }
@@ -123,6 +125,22 @@ pub enum Action {
     SeeAudit,
     /// End sessions of others, see the machine, back up.
     Operate,
+    /// Draft, preview and propose studies.
+    Propose,
+    /// See that a study is there, what it would reveal, and where it stands.
+    SeeStudy,
+    /// Write a note to the other parties of a study.
+    Note,
+    /// Consent to a study, or refuse it.
+    Decide,
+    /// Take back what was proposed or consented to.
+    Withdraw,
+    /// Begin a run early, or stop one.
+    Run,
+    /// Read the report of a study.
+    ReadReport,
+    /// Give the report of a study to somebody.
+    GiveReport,
 }
 
 /// What it is asked for.
@@ -134,6 +152,19 @@ pub enum Subject<'a> {
     Data(&'a str),
     /// An account.
     Account(&'a str),
+    /// A study.
+    Study(StudySubject<'a>),
+}
+
+/// What of a study decides who may do what with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StudySubject<'a> {
+    /// The account of this organisation that proposed it; empty: another organisation did.
+    pub by: &'a str,
+    /// The data set that it reads here; none: nobody has said which yet.
+    pub data: Option<&'a str>,
+    /// Whether its report was given to who asks.
+    pub given: bool,
 }
 
 /// Whether somebody may do something.
@@ -161,6 +192,26 @@ pub fn may(actor: &Asker, action: Action, subject: Subject<'_>) -> bool {
         (Action::RulesAsOperator, Subject::House | Subject::Data(_)) => of_all(HouseRole::Operator),
         (Action::SeeAudit, Subject::House) => any(&[HouseRole::Steward, HouseRole::Operator]),
         (Action::Operate, Subject::House) => of_all(HouseRole::Operator),
+        (Action::Propose, Subject::House) => is(HouseRole::Analyst),
+        (action, Subject::Study(study)) => may_with(actor, action, study, &is),
+        _ => false,
+    }
+}
+
+/// What concerns one study; `is` says whether somebody has a role for it. Who runs the machine neither
+/// decides nor sees results.
+fn may_with(actor: &Asker, action: Action, study: StudySubject<'_>, is: &dyn Fn(HouseRole) -> bool) -> bool {
+    let own = study.by == actor.name && is(HouseRole::Analyst);
+    let answers = is(HouseRole::Steward);
+    let given = study.given && is(HouseRole::Viewer);
+    match action {
+        Action::SeeStudy => own || answers || is(HouseRole::Analyst) || is(HouseRole::Operator) || given,
+        Action::Note => own || answers || is(HouseRole::Analyst),
+        Action::Decide => answers && (!actor.separate || study.by != actor.name),
+        Action::Withdraw => own || answers,
+        Action::Run => own || answers || is(HouseRole::Operator),
+        Action::ReadReport => own || answers || given,
+        Action::GiveReport => answers,
         _ => false,
     }
 }
@@ -171,6 +222,10 @@ fn covers(grant: &Grant, subject: Subject<'_>) -> bool {
     match (&grant.data, subject) {
         (None, _) => true,
         (Some(own), Subject::Data(data)) => own == data,
+        (Some(own), Subject::Study(study)) => match study.data {
+            Some(data) => own == data,
+            None => grant.role != HouseRole::Operator,
+        },
         (Some(_), Subject::House | Subject::Account(_)) => grant.role != HouseRole::Operator,
     }
 }

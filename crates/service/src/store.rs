@@ -10,6 +10,7 @@ mod audit;
 mod backup;
 mod checks;
 mod confirmations;
+mod drafts;
 mod layout;
 mod runs;
 mod second;

@@ -6,14 +6,18 @@ mod buckets;
 mod certificate;
 mod checking;
 mod door;
+mod events;
 mod guard;
 mod listen;
 mod pages;
 mod shell;
 #[cfg(test)]
+mod staff_tests;
+#[cfg(test)]
 mod tests;
 mod visit;
 mod watch;
+mod weighing;
 
 pub use listen::{Listening, listen};
 
@@ -32,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use watch::Watch;
+use weighing::Weighing;
 
 /// All that a running service has.
 pub struct House {
@@ -41,6 +46,7 @@ pub struct House {
     buckets: Buckets,
     checking: Checking,
     watch: Watch,
+    weighing: Weighing,
     path: PathBuf,
     identity: Option<Identity>,
     links: LinkBoard,
@@ -67,6 +73,7 @@ impl House {
             buckets: Buckets::default(),
             checking: Checking::default(),
             watch: Watch::default(),
+            weighing: Weighing::default(),
             path: path.to_owned(),
             identity,
             links: LinkBoard::default(),

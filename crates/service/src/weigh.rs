@@ -147,7 +147,7 @@ fn columns(study: &Study, me: &Participant) -> BTreeSet<String> {
         Question::Lift(lift) => {
             let others = study.parties.iter().filter(|party| party.role == PartyRole::Advertiser);
             let place = others.clone().position(|party| party.key == me.key).unwrap_or_default();
-            for advertiser in lift.advertisers.get(place).or(lift.advertisers.first()) {
+            if let Some(advertiser) = lift.advertisers.get(place).or(lift.advertisers.first()) {
                 all.extend(advertiser.events.iter().cloned());
                 if let EventValue::Columns { columns, .. } = &advertiser.value {
                     all.extend(columns.iter().cloned());

@@ -320,7 +320,7 @@ pub fn status(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
         format!("{at}  {:12}  {}{had}", text(&one["by"]), text(&one["said"]))
     }));
     lines.extend(runs.iter().map(|run| {
-        let message = base::clean(&text(&run["message"])).into_owned();
+        let message = base::clean(&text(&run["message"]));
         format!("Run {}: {} {message}", run["run"], run["outcome"].as_str().unwrap_or("under way"))
     }));
     output::print(&lines.join("\n"))

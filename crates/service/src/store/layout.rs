@@ -9,10 +9,11 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 4] = [
+const STEPS: [LayoutStep; 5] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
+    |transaction| Ok(transaction.execute_batch(V4)?),
     |transaction| Ok(transaction.execute_batch(CONFIRMATIONS)?),
 ];
 
@@ -214,6 +215,35 @@ CREATE TABLE report_files (
     content BLOB NOT NULL,
     PRIMARY KEY (proposal, name)
 ) STRICT;
+";
+
+/// What people have of studies beside what organisations say.
+const V4: &str = "
+CREATE TABLE drafts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    account TEXT NOT NULL,
+    title TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    fields TEXT NOT NULL
+) STRICT;
+CREATE INDEX drafts_of ON drafts (account, id);
+CREATE TABLE given (
+    proposal BLOB NOT NULL,
+    account TEXT NOT NULL,
+    PRIMARY KEY (proposal, account)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE approvals (
+    proposal BLOB NOT NULL,
+    account TEXT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (proposal, account)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE weighed (
+    proposal BLOB PRIMARY KEY,
+    at INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    said TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Why a step was not made.

@@ -75,11 +75,24 @@ impl Store {
         Ok(begun.map(|_| token))
     }
 
-    /// The session of a cookie, if it holds.
+    /// The session of a cookie, if it holds; it is in use.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn session(&self, token: &SecretToken, now: u64) -> Result<Option<OpenSession>, Error> {
+        let Some(session) = self.peek(token, now)? else { return Ok(None) };
+        if now.saturating_sub(session.seen) >= SEEN_SECONDS {
+            let sql = "UPDATE sessions SET seen = ?2 WHERE id = ?1";
+            self.change(|transaction| transaction.execute(sql, params![session.id, now.cast_signed()]))?;
+        }
+        Ok(Some(session))
+    }
+
+    /// The session of a cookie, if it holds, for what nobody has asked for: it is no use of it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn peek(&self, token: &SecretToken, now: u64) -> Result<Option<OpenSession>, Error> {
         let hash = token.hash(TokenUse::Session);
         let found = self.read(|connection| {
             let sql = "SELECT s.id, s.account, name, begun, seen, proven FROM sessions s \
@@ -105,12 +118,7 @@ impl Store {
             session.grants = grants_of(connection, account)?;
             Ok(Some(session))
         })?;
-        let Some(session) = found.filter(|session| holds(session, now)) else { return Ok(None) };
-        if now.saturating_sub(session.seen) >= SEEN_SECONDS {
-            let sql = "UPDATE sessions SET seen = ?2 WHERE id = ?1";
-            self.change(|transaction| transaction.execute(sql, params![session.id, now.cast_signed()]))?;
-        }
-        Ok(Some(session))
+        Ok(found.filter(|session| holds(session, now)))
     }
 
     /// The sessions of an account that hold, the newest first.

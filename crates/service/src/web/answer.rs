@@ -12,7 +12,7 @@ pub const COOKIE: &str = "__Host-tacit";
 pub struct Answer {
     status: StatusCode,
     headers: Vec<(HeaderName, String)>,
-    body: String,
+    body: Vec<u8>,
     cookie: Option<String>,
 }
 
@@ -22,16 +22,14 @@ impl Answer {
     pub fn page(status: StatusCode, page: Markup) -> Self {
         let body = format!("<!DOCTYPE html>\n{}\n", page.into_string());
         let kind = (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned());
-        Self { status, headers: vec![kind], body, cookie: None }
+        Self { status, headers: vec![kind], body: body.into_bytes(), cookie: None }
     }
 
-    /// A file to keep.
+    /// A file to keep, under a name of ours.
     #[must_use]
-    pub fn file(kind: &str, name: &str, body: String) -> Self {
-        let headers = vec![
-            (header::CONTENT_TYPE, kind.to_owned()),
-            (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
-        ];
+    pub fn file(kind: &str, name: &str, body: Vec<u8>) -> Self {
+        let keep = format!("attachment; filename=\"{name}\"");
+        let headers = vec![(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, keep)];
         Self { status: StatusCode::OK, headers, body, cookie: None }
     }
 
@@ -39,7 +37,7 @@ impl Answer {
     #[must_use]
     pub fn go(path: &str) -> Self {
         let headers = vec![(header::LOCATION, path.to_owned())];
-        Self { status: StatusCode::SEE_OTHER, headers, body: String::new(), cookie: None }
+        Self { status: StatusCode::SEE_OTHER, headers, body: Vec::new(), cookie: None }
     }
 
     /// With a header.

@@ -182,12 +182,12 @@ pub fn subject(parts: &HashMap<String, String>) -> String {
     all.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join("/")
 }
 
-/// Takes the password of the form for that of the person; the session goes on under the new cookie.
-pub fn prove(visit: &Visit<'_>) -> Result<SecretToken, Stop> {
+/// Takes a password for that of the person; the session goes on under the new cookie.
+pub fn prove(visit: &Visit<'_>, password: &str) -> Result<SecretToken, Stop> {
     let SignedIn { token, session, .. } = visit.signed()?;
     let (store, account) = (&visit.house.store, &session.account);
     let kept = store.password_of(account)?;
-    match visit.house.desk.compare(visit.field("password"), kept.as_deref()) {
+    match visit.house.desk.compare(password, kept.as_deref()) {
         Err(DeskBusy) => Err(Stop::Busy),
         Ok(PasswordVerdict::Wrong) => {
             store.wrong_within(session)?;

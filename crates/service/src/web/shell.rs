@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::visit::{Stop, Visit};
-use crate::roles::{Action, Subject};
+use crate::roles::{Action, StudySubject, Subject};
 use axum::http::{Method, StatusCode, header};
 use page::form::{FormField, button, form, hidden, whose};
 use page::markup::{Markup, element, text, words};
@@ -15,6 +15,15 @@ pub fn style() -> &'static (String, String) {
         let css = format!("{}{}", page::SHEET, include_str!("app.css"));
         let hash = blake3::hash(css.as_bytes()).to_hex();
         (format!("/assets/{}/style.css", &hash[..16]), css)
+    })
+}
+
+/// What makes pages live, with the path that names its content. Every page works without it.
+pub fn script() -> &'static (String, &'static str) {
+    static SCRIPT: OnceLock<(String, &'static str)> = OnceLock::new();
+    SCRIPT.get_or_init(|| {
+        let text = include_str!("app.js");
+        (format!("/assets/{}/app.js", &blake3::hash(text.as_bytes()).to_hex()[..16]), text)
     })
 }
 
@@ -74,6 +83,7 @@ fn document(title: &str, body: Markup) -> Markup {
             element("meta", &[("name", "robots"), ("content", "noindex")], []),
             words("title", "", title),
             element("link", &[("rel", "stylesheet"), ("href", &style().0)], []),
+            element("script", &[("src", &script().0), ("defer", "")], []),
             element("link", &[("rel", "icon"), ("href", ICON_PATH), ("type", "image/svg+xml")], []),
         ],
     );
@@ -92,6 +102,7 @@ pub fn places(visit: &Visit<'_>) -> Vec<(&'static str, &'static str)> {
     let data = |action| visit.settings().data.keys().any(|name| visit.may(action, Subject::Data(name)));
     let all = [
         ("/", "Home", true),
+        ("/studies", "Studies", visit.may(Action::SeeStudy, Subject::Study(StudySubject::default()))),
         ("/data", "Data", data(Action::CheckData) || data(Action::SeeColumns)),
         ("/budget", "Budget", data(Action::SeeBudget)),
         ("/rules", "Rules", visit.may(Action::SeeRules, Subject::House)),

@@ -7,6 +7,7 @@ use crate::secrets::SecretToken;
 use crate::settings::HouseSettings;
 use crate::store::{OpenSession, RecordedAct};
 use base::Error;
+use net::{Identity, KeyFingerprint};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -76,6 +77,11 @@ impl Visit<'_> {
     /// What `service.toml` says.
     pub fn settings(&self) -> &HouseSettings {
         &self.rules.settings
+    }
+
+    /// The key of this organisation; none where it has made none yet.
+    pub fn us(&self) -> Option<KeyFingerprint> {
+        self.house.identity().map(Identity::fingerprint)
     }
 
     /// Who is signed in; doors for people let nobody else in.

@@ -100,7 +100,7 @@ pub fn password(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// Takes the password once more, and goes back to where it was asked for.
 pub fn prove(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let token = crate::web::door::prove(visit)?;
+    let token = crate::web::door::prove(visit, visit.field("password"))?;
     let to = Some(visit.field("to")).filter(|to| is_ours(to)).unwrap_or("/");
     Ok(Answer::go(to).with_session(&token))
 }

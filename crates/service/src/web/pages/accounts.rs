@@ -56,13 +56,13 @@ fn roles(account: &Account) -> String {
 fn role_choice() -> Markup {
     let roles =
         HouseRole::ALL.map(|role| (role.name().to_owned(), format!("{}: {}", role.name(), role.meaning())));
-    choice("role", "Role", &roles)
+    choice("role", "Role", &roles, "")
 }
 
 fn data_choice(visit: &Visit<'_>) -> Markup {
     let named = visit.settings().data.keys().map(|name| (name.clone(), name.clone()));
     let all: Vec<_> = [(String::new(), "all data sets".to_owned())].into_iter().chain(named).collect();
-    choice("data", "For", &all)
+    choice("data", "For", &all, "")
 }
 
 /// The role that a form names.

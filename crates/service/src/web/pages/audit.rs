@@ -178,6 +178,6 @@ pub fn export(visit: &Visit<'_>) -> Result<Answer, Stop> {
         }
         format!("{line}\n")
     };
-    let body = entries.iter().rev().map(line).collect();
-    Ok(Answer::file("application/x-ndjson", "audit.jsonl", body))
+    let body: String = entries.iter().rev().map(line).collect();
+    Ok(Answer::file("application/x-ndjson", "audit.jsonl", body.into_bytes()))
 }

@@ -130,7 +130,7 @@ fn new(visit: &Visit<'_>) -> Result<Vec<Markup>, Stop> {
         )
         .markup(),
         field("address", "Its address", "hospitals.example.org:7000; empty where it comes to us.").optional(),
-        choice("kinds", "It may propose", &among),
+        choice("kinds", "It may propose", &among, visit.field("kinds")),
         button("Propose it", ""),
     ];
     let said = "A second person, in the other role, confirms it. It gets at no data by that: a data set names \

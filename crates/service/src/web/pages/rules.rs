@@ -78,7 +78,11 @@ fn changing(visit: &Visit<'_>, held: &str) -> Result<Option<Markup>, Stop> {
                 is about the machine is changed on the machine.";
     let (kind, fill) = ("text", "off");
     let value = FormField { name: "value", label: "Value", kind, fill, value: "", help };
-    let fields = [choice("rule", "Rule", &among), value.markup(), button("See the difference", "")];
+    let fields = [
+        choice("rule", "Rule", &among, visit.field("rule")),
+        value.markup(),
+        button("See the difference", ""),
+    ];
     let form = form("/rules/preview", visit.word("preview rules", "").as_deref(), fields);
     Ok(Some(section("Change a rule", [form])))
 }
