@@ -2,12 +2,13 @@
 
 use super::{House, now};
 use crate::settings::HouseSettings;
-use crate::store::{RecordedAct, SERVICE, Store};
+use crate::store::{ProposalFilter, RecordedAct, RunRow, SERVICE, Speaker, Store};
 use base::Error;
 use net::KeyFingerprint;
 use net::identity::Identity;
 use page::numbers::counted;
 use privacy::ledger::Ledger;
+use statements::Said;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -96,7 +97,7 @@ pub fn look(house: &House, now: u64) {
     if due {
         seen.cut = now;
     }
-    let looked = witnesses(&mut seen, &house.store, &settings);
+    let looked = witnesses(&mut seen, &house.store, &settings).and_then(|()| bear_witness(house, &seen, now));
     if due || looked.is_err() {
         seen.failed = kept.and(looked).err().map(|error| error.to_string());
     }
@@ -118,6 +119,40 @@ fn witnesses(seen: &mut Seen, store: &Store, settings: &HouseSettings) -> Result
     seen.of_own = found.into_iter().map(|(peer, word, standing)| (name(peer), word, standing)).collect();
     let found = seen.witnesses.of_peers(own);
     seen.of_peers = found.into_iter().map(|(peer, word, bent)| (name(peer), word.clone(), bent)).collect();
+    Ok(())
+}
+
+/// Says of each peer's log that it was seen: a day after the last time, and after each run with an answer.
+fn bear_witness(house: &House, seen: &Seen, now: u64) -> Result<(), Error> {
+    let Some(identity) = house.identity() else { return Ok(()) };
+    let own = identity.fingerprint();
+    for peer in house.rules().settings.peers.values() {
+        let Some((entry, hash)) = house.links().of(&peer.key).log else { continue };
+        let said = seen.witnesses.of_peers(own).into_iter().find(|(of, _, _)| *of == peer.key);
+        let said = said.map(|(_, word, _)| word);
+        // Without a proposal in common there is nothing to say it on.
+        let filter = ProposalFilter { party: Some(peer.key), ..ProposalFilter::default() };
+        let Some(newest) = house.store.list(&filter, None)?.into_iter().next() else { continue };
+        let answered = |since: u64| -> Result<bool, Error> {
+            let runs = house.store.runs(&newest.id)?;
+            let ended =
+                |run: &RunRow| run.outcome.as_deref() == Some("answered") && run.ended_ms > Some(since);
+            Ok(runs.iter().any(ended))
+        };
+        let due = match said {
+            None => true,
+            Some(word) if word.entry == entry && word.hash == base::hex(&hash) => false,
+            Some(word) => now.saturating_sub(word.at_ms / 1_000) >= DAY || answered(word.at_ms)?,
+        };
+        let speaker = Speaker { by: SERVICE, identity, at_ms: now.saturating_mul(1_000) };
+        if due {
+            match house.store.say(speaker, &newest.id, Said::Witness { of: peer.key, entry, hash }) {
+                // What may not be said now, as on one that is frozen, is said on the next one.
+                Err(error) if matches!(error.kind(), base::Fault::Refused(_)) => (),
+                said => drop(said?),
+            }
+        }
+    }
     Ok(())
 }
 

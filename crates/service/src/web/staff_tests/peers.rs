@@ -1,7 +1,10 @@
 //! Other organisations by page.
 
-use super::{Rooms, Shown};
+use super::{Rooms, Shown, now};
+use crate::store::{ProposalFilter, Speaker};
+use crate::web::watch;
 use net::identity::Identity;
+use statements::ProposedStudy;
 
 /// The rows of a test, as `step: yes or no`.
 fn steps(shown: &Shown) -> Vec<String> {
@@ -82,4 +85,51 @@ fn a_new_peer_takes_two() {
     rooms.deed(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(303);
     rooms.get(&olga, "/peers/clinic").is(200).says("We reach it at clinic.example:7000.");
     rooms.get(&olga, "/rules").says("It may propose lift");
+}
+
+/// Waits for what another thread does.
+fn until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_peer_signs_that_it_saw_the_log() {
+    let (own, other) = two();
+    let olga = own.guest("olga", &["operator"]);
+    let runtime = tokio::runtime::Runtime::new().expect("starts");
+    for rooms in [&other, &own] {
+        runtime.block_on(crate::link::run(rooms.house.clone())).expect("begins");
+    }
+    let key = |rooms: &Rooms| rooms.house.identity().expect("a key").fingerprint();
+    until(|| other.house.links().of(&key(&own)).log.is_some());
+    let mut text =
+        study::canonical("lift", include_str!("../../../../../examples/lift.toml")).expect("reads");
+    let places: Vec<usize> = text.match_indices("\"tacit1:").map(|(at, _)| at + 1).collect();
+    for (at, rooms) in places.into_iter().zip([&own, &other]) {
+        text.replace_range(at..at + 39, &key(rooms).to_string());
+    }
+    let at_ms = crate::link::now_ms();
+    let (program, note, nonce) = ([2; 32], String::new(), [8; 16]);
+    let expires_ms = at_ms + 1_000_000;
+    let proposed = ProposedStudy { text, program, note, expires_ms, windows: Vec::new(), nonce };
+    let identity = own.house.identity().expect("a key");
+    own.house.store.propose(Speaker { by: "anna", identity, at_ms }, proposed).expect("proposed");
+    until(|| other.house.store.count(&ProposalFilter::default()).expect("reads") == 1);
+    watch::look(&other.house, now());
+    until(|| {
+        watch::look(&own.house, now());
+        !own.house.watch.seen().of_own.is_empty()
+    });
+    own.get(&olga, "/audit").says("</bdi> has signed that it saw this log up to entry");
+    // The log is cut at the end by somebody who means it: every page says so, and no run begins.
+    let store = rusqlite::Connection::open(own.path("service.db")).expect("opens");
+    let seen = own.house.watch.seen().of_own[0].1.entry;
+    let cut = "DROP TRIGGER audit_no_delete; DELETE FROM audit WHERE number >= ";
+    store.execute_batch(&format!("{cut}{seen}")).expect("cut");
+    watch::look(&own.house, now());
+    own.get(&olga, "/").says("has signed that it saw entry");
+    assert!(own.house.log_is_behind());
+    runtime.shutdown_background();
 }
