@@ -7,6 +7,8 @@
 
 mod board;
 mod talk;
+#[cfg(test)]
+mod tests;
 mod trial;
 mod wire;
 

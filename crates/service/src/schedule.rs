@@ -149,7 +149,9 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
         .standings
         .iter()
         .any(|party| party.runs().get(&run).is_some_and(|said| said.ended.is_some()));
-    let until = offers(look, run).iter().flatten().map(|offer| offer.latest_ms).min().unwrap_or_default();
+    let offers = offers(look, run);
+    // By the own clock alone.
+    let until = offers[look.me].map_or(0, |offer| offer.latest_ms);
     if left || newest > run || until < look.now_ms {
         let why = match left {
             true => "another party left the run before it began",
@@ -157,8 +159,7 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
         };
         return end(look.house, &look.row.id, run, ("peer", "not-ready", why));
     }
-    let all: Option<Vec<RunOffer>> = offers(look, run).into_iter().collect();
-    match all {
+    match offers.into_iter().collect::<Option<Vec<RunOffer>>>() {
         Some(offers) => begin(look, run, &offers),
         None => Ok(()),
     }

@@ -6,7 +6,7 @@ use crate::store::{Absorbed, PeerSender, SERVICE, Speaker};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
-use statements::{ProposalId, Said, StatementHead};
+use statements::{ProposalId, Said, SignedStatement, StatementHead};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -292,10 +292,24 @@ fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessa
         Absorbed::Have { digest, proposal, new } => {
             if new {
                 refuse_by_rules(house, &proposal)?;
-                house.notify("statement", &proposal);
+                if let Some(word) = SignedStatement::read(bytes).ok().and_then(|one| word(&one.body().said)) {
+                    house.notify(word, &proposal);
+                }
             }
             Ok(LinkMessage::Have(digest))
         }
+    }
+}
+
+/// What people are told of that a peer said.
+fn word(said: &Said) -> Option<&'static str> {
+    match said {
+        Said::Propose(_) => Some("proposed"),
+        Said::Consent(_) => Some("consented"),
+        Said::Refuse(_) => Some("refused"),
+        Said::Withdraw(_) => Some("withdrawn"),
+        Said::Note(_) => Some("note"),
+        _ => None,
     }
 }
 

@@ -210,6 +210,20 @@ mod tests {
         }
     }
 
+    /// What is changed anywhere decodes to nothing, or to what is encoded like that.
+    #[test]
+    fn a_changed_byte_is_another_message_or_none() {
+        for bytes in messages().iter().map(LinkMessage::encode) {
+            for (at, mask) in (0..bytes.len()).flat_map(|at| (0..8).map(move |bit| (at, 1 << bit))) {
+                let mut other = bytes.clone();
+                other[at] ^= mask;
+                if let Some(message) = LinkMessage::decode(&other) {
+                    assert_eq!(message.encode(), other);
+                }
+            }
+        }
+    }
+
     #[test]
     fn what_is_beyond_a_limit_is_no_message() {
         let mut many = vec![0];

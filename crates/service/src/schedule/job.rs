@@ -7,7 +7,7 @@ use crate::settings::{DataSet, HouseSettings};
 use crate::store::{OwnConsent, RunRow};
 use crate::web::House;
 use base::{Error, hex};
-use release::Rational;
+use release::rational::shown;
 use serde_json::Value;
 use statements::{ProposalId, ProposalRecord, RunOffer};
 use std::fmt::Write as _;
@@ -179,7 +179,6 @@ pub fn party_file(
 /// The section `[policy]`.
 fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &DataSet) {
     let policy = &settings.policy;
-    let number = |value: &Rational| quoted(&value.to_string());
     let kind = crate::policy::kind_of(study.first());
     let mut line = |key: &str, value: String| {
         // Writing into a text does not fail.
@@ -188,12 +187,12 @@ fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &
     line("\n[policy]\nstudies", format!("[{}]", quoted(&study.hash().full())));
     line("kinds", format!("[{}]", quoted(kind)));
     if let Some(rho) = &policy.max_rho {
-        line("max_rho", number(rho));
+        line("max_rho", shown(rho));
     }
-    line("budget", number(&set.budget));
+    line("budget", shown(&set.budget));
     if let Some((days, rho)) = &set.period {
         line("period", quoted(&format!("{days}d")));
-        line("period_budget", number(rho));
+        line("period_budget", shown(rho));
     }
     line("max_cells", policy.max_cells.to_string());
     line("allow_exact", policy.allow_exact.to_string());
