@@ -82,6 +82,19 @@ pub struct WebSettings {
     pub names: Vec<String>,
     /// Files of a certificate chain and its key; none: one of its own.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// A proxy that says who somebody is.
+    pub proxy: Option<WebProxy>,
+}
+
+/// `[web.proxy]`: a program on this machine that people have signed in to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebProxy {
+    /// The Unix socket on which it is listened to.
+    pub socket: PathBuf,
+    /// The user whose process it is: nobody else is listened to there.
+    pub uid: u32,
+    /// The header in which it names the account.
+    pub user_header: String,
 }
 
 /// `[link]`.

@@ -1,7 +1,7 @@
 //! From the text to what it says, or to the first thing that is wrong with it.
 
 use super::{
-    DataSet, FORMAT, HouseSettings, KeepRule, LinkSettings, QuietHours, ServicePeer, ServicePolicy,
+    DataSet, FORMAT, HouseSettings, KeepRule, LinkSettings, QuietHours, ServicePeer, ServicePolicy, WebProxy,
     WebSettings,
 };
 use crate::names::{ACCOUNT_RULE, is_account_name};
@@ -31,7 +31,7 @@ const ROOT: &[&str] = &[
     "policy",
     "keep",
 ];
-const WEB: &[&str] = &["listen", "names", "tls"];
+const WEB: &[&str] = &["listen", "names", "tls", "proxy"];
 const PEER: &[&str] = &["key", "address", "run_ports", "proposals_open", "proposals_per_day", "kinds"];
 const DATA: &[&str] = &[
     "path",
@@ -140,7 +140,7 @@ fn named<T>(
 
 fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error> {
     let listen = SocketAddr::from(([127, 0, 0, 1], 8443));
-    let mut web = WebSettings { listen, names: Vec::new(), tls: None };
+    let mut web = WebSettings { listen, names: Vec::new(), tls: None, proxy: None };
     let Some(item) = item else { return Ok(web) };
     let section = item.section(WEB)?;
     if let Some(item) = section.get("listen") {
@@ -158,6 +158,7 @@ fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error
         };
         web.tls = Some((path("cert")?, path("key")?));
     }
+    web.proxy = section.get("proxy").map(|item| proxy(&item, home)).transpose()?;
     if web.names.is_empty() && !web.listen.ip().is_loopback() {
         return Err(section.error(
             "[web] listens beyond this machine and has no names, so that no browser would be answered; add: \
@@ -165,6 +166,21 @@ fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error
         ));
     }
     Ok(web)
+}
+
+fn proxy(item: &TomlItem<'_, '_>, home: &Path) -> Result<WebProxy, Error> {
+    let section = item.section(&["socket", "uid", "user_header"])?;
+    let header = section.need("user_header", "user_header = \"X-Forwarded-User\"")?.parsed(|text| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let good = !text.is_empty() && text.len() <= 64 && text.chars().all(plain);
+        if good { Ok(text.to_ascii_lowercase()) } else { Err("write the name of a header: X-Forwarded-User") }
+    })?;
+    let uid = section.need("uid", "uid = 33")?.integer(0..=u64::from(u32::MAX))?;
+    Ok(WebProxy {
+        socket: home.join(section.need("socket", "socket = \"/run/tacit/web.sock\"")?.text()?),
+        uid: u32::try_from(uid).unwrap_or(u32::MAX),
+        user_header: header,
+    })
 }
 
 /// A name of the page as browsers send it.

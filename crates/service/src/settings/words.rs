@@ -36,6 +36,14 @@ fn web(web: &WebSettings) -> Vec<String> {
                 .to_owned(),
         },
     ];
+    all.extend(web.proxy.as_ref().map(|proxy| {
+        format!(
+            "Whom a process of the user {} on {} names in {} is signed in as that account: it can be anybody.",
+            proxy.uid,
+            proxy.socket.display(),
+            proxy.user_header
+        )
+    }));
     if !web.listen.ip().is_loopback() {
         all.push(
             "It can be reached from other machines: it is for this organisation's own network, and nobody \

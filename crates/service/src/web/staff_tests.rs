@@ -3,6 +3,7 @@
 mod audit;
 mod operate;
 mod peers;
+mod proxy;
 mod rules;
 mod second;
 mod two_people;
