@@ -172,8 +172,8 @@ fn backup(path: &Path, folder: &Path, as_json: bool) -> Result<(), Error> {
     match as_json {
         true => output::print_json(&made),
         false => output::print(&format!(
-            "{} has {} files, and the audit log up to entry {}. Keep it as you keep a key; the organisation's \
-             key is not in it.",
+            "{} has {} files, and the audit log up to entry {}. Keep it as you keep a key; the \
+             organisation's key is not in it.",
             folder.display(),
             made.files.len(),
             made.log.0

@@ -91,8 +91,8 @@ pub fn refuse_copy(store: &Store) -> Result<(), Error> {
     let Some(at) = store.is_copy_of()? else { return Ok(()) };
     Err(Error::refused(format!(
         "the store is a copy of {}: what was agreed and spent since then is unknown here, and other \
-         organisations may know of it. Put the ledger of the same backup beside it, or the one that was in use \
-         if it is whole; make sure that no other service uses the original; then: tacit service restored \
+         organisations may know of it. Put the ledger of the same backup beside it, or the one that was in \
+         use if it is whole; make sure that no other service uses the original; then: tacit service restored \
          service.toml",
         study::time::date(at.cast_signed())
     )))

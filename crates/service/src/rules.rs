@@ -114,8 +114,8 @@ pub fn write(path: &Path, change: &RulesChange) -> Result<(), Error> {
     }
     if there != change.before {
         return Err(Error::refused(
-            "service.toml was changed on the machine and nobody has accepted that: accept it, or take it back, \
-             first",
+            "service.toml was changed on the machine and nobody has accepted that: accept it, or take it \
+             back, first",
         ));
     }
     let failed = |e: std::io::Error| Error::io(format!("cannot write {}", path.display()), &e);

@@ -80,8 +80,8 @@ fn look(browser: &Browser, name: &str, width: u32) {
     browser.devtools("Emulation.setEmulatedMedia", &theme("light"));
 }
 
-/// Everything there is, by clicks: an operator comes in and adds a steward, another steward confirms that, and
-/// the new one checks data and reads budgets.
+/// Everything there is, by clicks: an operator comes in and adds a steward, another steward confirms that,
+/// and the new one checks data and reads budgets.
 fn walk(browser: &Browser, house: &House, seen: &dyn Fn(&str)) {
     browser.go(&at(house, "/"));
     seen("sign-in");

@@ -38,7 +38,8 @@ fn web(web: &WebSettings) -> Vec<String> {
     ];
     all.extend(web.proxy.as_ref().map(|proxy| {
         format!(
-            "Whom a process of the user {} on {} names in {} is signed in as that account: it can be anybody.",
+            "Whom a process of the user {} on {} names in {} is signed in as that account: it can be \
+             anybody.",
             proxy.uid,
             proxy.socket.display(),
             proxy.user_header

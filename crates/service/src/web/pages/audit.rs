@@ -162,8 +162,8 @@ pub fn verify(visit: &Visit<'_>) -> Result<Answer, Stop> {
     Ok(Answer::go("/audit"))
 }
 
-/// The entries of the filter as JSON lines. Texts of rules have names of columns, so their details are for who
-/// sees those of all data sets.
+/// The entries of the filter as JSON lines. Texts of rules have names of columns, so their details are for
+/// who sees those of all data sets.
 pub fn export(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::SeeAudit, Subject::House)?;
     let filter = filter(visit).map_err(|_| Stop::Missing)?;

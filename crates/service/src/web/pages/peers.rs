@@ -1,5 +1,5 @@
-//! Other organisations: how the links to them stand, what they may do here, whether they can be reached; a new
-//! one, and a pause.
+//! Other organisations: how the links to them stand, what they may do here, whether they can be reached; a
+//! new one, and a pause.
 
 use super::rules::{made, settle};
 use crate::link::{LinkStanding, now_ms, test_peer};
@@ -133,8 +133,8 @@ fn new(visit: &Visit<'_>) -> Result<Vec<Markup>, Stop> {
         choice("kinds", "It may propose", &among, visit.field("kinds")),
         button("Propose it", ""),
     ];
-    let said = "A second person, in the other role, confirms it. It gets at no data by that: a data set names \
-                whose studies may use it.";
+    let said = "A second person, in the other role, confirms it. It gets at no data by that: a data set \
+                names whose studies may use it.";
     Ok(vec![words("p", "note", said), form("/peers", visit.word("add peer", "").as_deref(), fields)])
 }
 
@@ -208,14 +208,14 @@ fn parts(visit: &Visit<'_>, name: &str, peer: &ServicePeer) -> Result<Vec<Markup
     }
     parts.push(words("p", "", format!("Proposals: {}.", used(visit, peer)?)));
     if standing.older_store {
-        let said = "It has statements of ours that are not in this store: this store is an older copy, or was \
-                    cut. What was spent since is unknown.";
+        let said = "It has statements of ours that are not in this store: this store is an older copy, or \
+                    was cut. What was spent since is unknown.";
         parts.push(element("div", &[("class", "box stop")], [words("p", "", said)]));
     }
     let test =
         form(&format!("/peers/{name}/test"), visit.word("test peer", name).as_deref(), [button("Test", "")]);
-    let said = "Five steps: its name, a connection, TLS, its key, a word of its service. It may take some ten \
-                seconds each.";
+    let said = "Five steps: its name, a connection, TLS, its key, a word of its service. It may take some \
+                ten seconds each.";
     parts.push(section("Can it be reached?", [words("p", "note", said), test]));
     if may_change(visit) {
         let (label, said) = match paused {
@@ -224,7 +224,8 @@ fn parts(visit: &Visit<'_>, name: &str, peer: &ServicePeer) -> Result<Vec<Markup
             }
             false => (
                 "Pause",
-                "Then nothing is said to it and nothing is heard of it until somebody ends the pause. A run that is under way goes on.",
+                "Then nothing is said to it and nothing is heard of it until somebody ends the pause. A run \
+                 that is under way goes on.",
             ),
         };
         let to = format!("/peers/{name}/pause");

@@ -76,8 +76,8 @@ pub fn begin(visit: &Visit<'_>) -> Result<Answer, Stop> {
         let parts = [mistakes(&[why.to_owned()]), code_form(visit)];
         return Ok(with_status(visit, StatusCode::UNPROCESSABLE_ENTITY, "A second step", parts));
     };
-    let said = "You sign in with a code from now on. Keep these on paper: each counts once in place of a code, for \
-                when the telephone is lost. They are not shown again.";
+    let said = "You sign in with a code from now on. Keep these on paper: each counts once in place of a \
+                code, for when the telephone is lost. They are not shown again.";
     let codes = codes.iter().map(|code| words("li", "", code.text()));
     let back = element("p", &[], [element("a", &[("href", "/account")], [text("To your account")])]);
     Ok(page(visit, "The second step is set up", [words("p", "", said), element("ol", &[], codes), back]))

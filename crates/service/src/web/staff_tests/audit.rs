@@ -81,7 +81,8 @@ fn what_is_too_old_is_written_out_and_taken_away() {
     identity.save(&rooms.path("registry.key")).expect("saved");
     rooms.get(&olga, "/rules").says("Entries of the audit log older than 30 days are written into");
     let store = rusqlite::Connection::open(rooms.path("service.db")).expect("opens");
-    let sql = "INSERT INTO report_files (proposal, name, run, at_ms, content) VALUES (?1, 'report.json', 1, ?2, ?3)";
+    let sql = "INSERT INTO report_files (proposal, name, run, at_ms, content) \
+               VALUES (?1, 'report.json', 1, ?2, ?3)";
     let values = rusqlite::params![[7u8; 16], 1_000, b"{\"answer\": 1}"];
     store.execute(sql, values).expect("written");
     // Nothing of it is old: the report alone is.
