@@ -35,7 +35,7 @@ use statements::ProposalId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
-use watch::Watch;
+use watch::LogWatch;
 use weighing::Weighing;
 
 /// All that a running service has.
@@ -45,7 +45,7 @@ pub struct House {
     desk: PasswordDesk,
     buckets: Buckets,
     checking: Checking,
-    watch: Watch,
+    watch: LogWatch,
     weighing: Weighing,
     path: PathBuf,
     identity: Option<Identity>,
@@ -72,7 +72,7 @@ impl House {
             desk: PasswordDesk::open()?,
             buckets: Buckets::default(),
             checking: Checking::default(),
-            watch: Watch::default(),
+            watch: LogWatch::default(),
             weighing: Weighing::default(),
             path: path.to_owned(),
             identity,

@@ -28,7 +28,7 @@ pub enum RuleTurn {
 }
 
 /// What somebody changed, by comparing what two texts say.
-struct Differences {
+struct FoundDifferences {
     found: Vec<RuleDifference>,
     place: String,
     data: Option<String>,
@@ -37,7 +37,7 @@ struct Differences {
 /// All rules in which two texts differ.
 #[must_use]
 pub fn differences(before: &HouseSettings, after: &HouseSettings) -> Vec<RuleDifference> {
-    let mut all = Differences { found: Vec::new(), place: String::new(), data: None };
+    let mut all = FoundDifferences { found: Vec::new(), place: String::new(), data: None };
     for (rule, same) in [
         ("name", before.name == after.name),
         ("identity", before.identity == after.identity),
@@ -74,7 +74,7 @@ pub fn differences(before: &HouseSettings, after: &HouseSettings) -> Vec<RuleDif
     all.found
 }
 
-impl Differences {
+impl FoundDifferences {
     fn note(&mut self, rule: &str, turn: Option<RuleTurn>) {
         let Some(turn) = turn else { return };
         let dot = if self.place.is_empty() || rule.is_empty() { "" } else { "." };

@@ -32,7 +32,7 @@ pub struct Guest {
 }
 
 /// What came back.
-pub struct Shown {
+pub struct PageShown {
     pub status: u16,
     pub body: String,
     pub cookie: Option<String>,
@@ -110,7 +110,7 @@ impl Rooms {
         Guest { token: token.expect("signs in") }
     }
 
-    fn ask(&self, request: Request<Body>) -> Shown {
+    fn ask(&self, request: Request<Body>) -> PageShown {
         let mut request = request;
         request.extensions_mut().insert(ClientAddress([127, 0, 0, 1].into()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("starts");
@@ -123,11 +123,11 @@ impl Rooms {
             let (status, cookie) = (answer.status().as_u16(), text("set-cookie"));
             let body = to_bytes(answer.into_body(), 1 << 26).await.expect("a body");
             let body = String::from_utf8_lossy(&body).into_owned();
-            Shown { status, body, cookie }
+            PageShown { status, body, cookie }
         })
     }
 
-    fn request(&self, method: &str, who: Option<&Guest>, path: &str, body: String) -> Shown {
+    fn request(&self, method: &str, who: Option<&Guest>, path: &str, body: String) -> PageShown {
         let mut request =
             Request::builder().method(method).uri(path).header("host", "tacit.registry.example");
         request = request.header("sec-fetch-site", "same-origin");
@@ -138,16 +138,16 @@ impl Rooms {
         self.ask(request.body(Body::from(body)).expect("a request"))
     }
 
-    pub fn get(&self, who: &Guest, path: &str) -> Shown {
+    pub fn get(&self, who: &Guest, path: &str) -> PageShown {
         self.request("GET", Some(who), path, String::new())
     }
 
-    pub fn nobody(&self, path: &str) -> Shown {
+    pub fn nobody(&self, path: &str) -> PageShown {
         self.request("GET", None, path, String::new())
     }
 
     /// Sends a form as it is.
-    pub fn send(&self, who: Option<&Guest>, path: &str, fields: &[(&str, &str)]) -> Shown {
+    pub fn send(&self, who: Option<&Guest>, path: &str, fields: &[(&str, &str)]) -> PageShown {
         let plain = |b: u8| b.is_ascii_alphanumeric();
         let byte = |b: u8| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
         let word = |text: &str| text.bytes().map(byte).collect::<String>();
@@ -157,7 +157,7 @@ impl Rooms {
 
     /// Sends the form to `to` that stands on the page at `from`.
     #[track_caller]
-    pub fn deed(&self, who: &Guest, from: &str, to: &str, fields: &[(&str, &str)]) -> Shown {
+    pub fn deed(&self, who: &Guest, from: &str, to: &str, fields: &[(&str, &str)]) -> PageShown {
         let page = self.get(who, from).is(200);
         let word = page.word(to);
         self.send(Some(who), to, &[fields, &[("csrf", word.as_str())]].concat())
@@ -171,7 +171,7 @@ impl Guest {
     }
 }
 
-impl Shown {
+impl PageShown {
     #[track_caller]
     pub fn is(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.body);

@@ -24,11 +24,11 @@ const DAY: u64 = 24 * 3600;
 
 /// What was seen at the last look.
 #[derive(Default)]
-pub struct Watch(Mutex<Seen>);
+pub struct LogWatch(Mutex<LogLook>);
 
 /// What a look found.
 #[derive(Default)]
-pub struct Seen {
+pub struct LogLook {
     witnesses: LogWitnesses,
     /// What peers have seen of this log, and how it stands to that.
     pub of_own: Vec<(String, LogWitness, WitnessStanding)>,
@@ -41,14 +41,14 @@ pub struct Seen {
     cut: u64,
 }
 
-impl Watch {
+impl LogWatch {
     /// What was seen.
-    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub fn seen(&self) -> MutexGuard<'_, LogLook> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl LogLook {
     /// What everybody who answers for the log must know now.
     pub fn alarms(&self) -> Vec<String> {
         let own = self.of_own.iter().filter_map(|(peer, word, standing)| {
@@ -103,7 +103,7 @@ pub fn look(house: &House, now: u64) {
     }
 }
 
-fn witnesses(seen: &mut Seen, store: &Store, settings: &HouseSettings) -> Result<(), Error> {
+fn witnesses(seen: &mut LogLook, store: &Store, settings: &HouseSettings) -> Result<(), Error> {
     let reader = store.reader()?;
     seen.witnesses.read(&reader)?;
     // Without a key there is no word of ours, and nobody has a word about our log.
@@ -123,7 +123,7 @@ fn witnesses(seen: &mut Seen, store: &Store, settings: &HouseSettings) -> Result
 }
 
 /// Says of each peer's log that it was seen: a day after the last time, and after each run with an answer.
-fn bear_witness(house: &House, seen: &Seen, now: u64) -> Result<(), Error> {
+fn bear_witness(house: &House, seen: &LogLook, now: u64) -> Result<(), Error> {
     let Some(identity) = house.identity() else { return Ok(()) };
     let own = identity.fingerprint();
     for peer in house.rules().settings.peers.values() {

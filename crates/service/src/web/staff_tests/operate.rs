@@ -66,7 +66,7 @@ fn help_begins_with_the_own_role_and_is_searched() {
         .never_says("You run the machine")
         .says("/help/rho");
     rooms.get(&sam, "/help?q=made-up+rows").says("/help/dummies").never_says("/help/key");
-    rooms.get(&sam, "/help?q=%3Cb%3E").says("Nothing is said of that here.").never_says("<b>");
+    rooms.get(&sam, "/help?q=%3Ci%3E").says("Nothing is said of that here.").never_says("<i>");
     rooms.get(&sam, "/help/lineage").is(200).says("never used for other data");
     rooms.get(&sam, "/help/nothing").is(404);
 }

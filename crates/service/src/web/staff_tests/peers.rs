@@ -1,13 +1,13 @@
 //! Other organisations by page.
 
-use super::{Rooms, Shown, now};
+use super::{PageShown, Rooms, now};
 use crate::store::{ProposalFilter, Speaker};
 use crate::web::watch;
 use net::identity::Identity;
 use statements::ProposedStudy;
 
 /// The rows of a test, as `step: yes or no`.
-fn steps(shown: &Shown) -> Vec<String> {
+fn steps(shown: &PageShown) -> Vec<String> {
     let rows = shown.body.split("<th scope=\"row\">").skip(1);
     let row = |row: &str| {
         let name = row.split('<').next().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Rules by page: tightened by one person, loosened by two, and never over what an editor wrote.
 
-use super::{Guest, Rooms, Shown};
+use super::{Guest, PageShown, Rooms};
 
 const POLICY: &str = "[policy]\nkinds = [\"lift\"]\nmax_rho = 0.5 # for a study\n";
 
@@ -10,7 +10,7 @@ fn file(rooms: &Rooms) -> String {
 
 /// Looks at the difference, and sends what stands beneath it.
 #[track_caller]
-fn change(rooms: &Rooms, who: &Guest, rule: &str, value: &str) -> Shown {
+fn change(rooms: &Rooms, who: &Guest, rule: &str, value: &str) -> PageShown {
     let fields = [("rule", rule), ("value", value)];
     let shown = rooms.deed(who, "/rules", "/rules/preview", &fields);
     if shown.status != 200 {
