@@ -46,6 +46,8 @@ pub struct House {
     buckets: Buckets,
     checking: Checking,
     watch: LogWatch,
+    /// Held while a peer is tested: that takes a thread for up to a minute.
+    testing: std::sync::Mutex<()>,
     weighing: Weighing,
     path: PathBuf,
     identity: Option<Identity>,
@@ -73,6 +75,7 @@ impl House {
             buckets: Buckets::default(),
             checking: Checking::default(),
             watch: LogWatch::default(),
+            testing: std::sync::Mutex::default(),
             weighing: Weighing::default(),
             path: path.to_owned(),
             identity,

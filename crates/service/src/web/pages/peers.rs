@@ -257,6 +257,11 @@ pub fn pause(visit: &Visit<'_>) -> Result<Answer, Stop> {
 pub fn test(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::SeeRules, Subject::House)?;
     let (name, peer) = of_path(visit)?;
+    let Ok(_held) = visit.house.testing.try_lock() else {
+        let said = "Somebody else tests a peer just now. Wait a minute, and click again.";
+        let parts = [words("p", "", said)];
+        return Ok(with_status(visit, StatusCode::TOO_MANY_REQUESTS, "Another test goes on", parts));
+    };
     let steps = test_peer(visit.house, peer);
     let rows = steps.into_iter().map(|step| {
         let (came, told) = match step.told {
