@@ -5,7 +5,8 @@ use base::Error;
 use job::check::{CheckSizes, CheckedSide, SideReport};
 use job::told;
 use page::lines::Fact;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
 use study::StudyFile;
 
 /// Columns of what is shown as a table of text.
@@ -107,6 +108,32 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
 /// What no report can say of itself.
 const TOGETHER: &str = "who puts several results about the same people together learns more than each says: \
                         the budget bounds what all of them say";
+
+/// Studies that are kept, told.
+const SHELF: usize = 64;
+
+/// What was told of the last studies that somebody read: their pages are asked for again and again.
+#[derive(Default)]
+pub struct ToldShelf(Mutex<VecDeque<([u8; 32], Arc<StudyTold>)>>);
+
+impl ToldShelf {
+    /// As [`tell`] with its own sizes.
+    ///
+    /// # Errors
+    /// As [`tell`].
+    pub fn tell(&self, text: &str, us: &str) -> Result<Arc<StudyTold>, Error> {
+        let name = *blake3::Hasher::new().update(us.as_bytes()).update(text.as_bytes()).finalize().as_bytes();
+        let shelf = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, told)) = shelf().iter().find(|(known, _)| *known == name) {
+            return Ok(told.clone());
+        }
+        let told = Arc::new(tell(text, us, None)?);
+        let mut shelf = shelf();
+        shelf.truncate(SHELF - 1);
+        shelf.push_front((name, told.clone()));
+        Ok(told)
+    }
+}
 
 impl StudyTold {
     /// All that is said, as the text that a consent is signed for.

@@ -24,6 +24,7 @@ use crate::rules::{Rules, RulesNow};
 use crate::schedule::Jobs;
 use crate::settings::RulesFile;
 use crate::store::{RecordedAct, SERVICE, Store};
+use crate::told::ToldShelf;
 use base::Error;
 use buckets::Buckets;
 use checking::Checking;
@@ -42,6 +43,7 @@ pub struct House {
     buckets: Buckets,
     checking: Checking,
     weighing: Weighing,
+    told: ToldShelf,
     path: PathBuf,
     identity: Option<Identity>,
     links: LinkBoard,
@@ -67,6 +69,7 @@ impl House {
             buckets: Buckets::default(),
             checking: Checking::default(),
             weighing: Weighing::default(),
+            told: ToldShelf::default(),
             path: path.to_owned(),
             identity,
             links: LinkBoard::default(),
