@@ -7,6 +7,8 @@
 
 mod board;
 mod talk;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use board::{LinkBoard, LinkStanding};
