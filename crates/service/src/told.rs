@@ -5,6 +5,7 @@ use base::Error;
 use job::check::{CheckSizes, CheckedSide, SideReport};
 use job::told;
 use page::lines::Fact;
+use page::numbers::{bytes, duration};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use study::StudyFile;
@@ -45,8 +46,9 @@ impl ToldSection {
     }
 }
 
-/// A fact as a sentence by itself.
+/// A fact as a sentence by itself, without what it says of flags: nobody types any here.
 fn sentence(text: &str) -> String {
+    let text = ["; --", ": --"].into_iter().fold(text, |text, flag| text.split(flag).next().unwrap_or(text));
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     let stop = if text.ends_with(['.', ':']) { "" } else { "." };
@@ -79,15 +81,25 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
         .collect();
     let fact = |text: &String| Fact::new("besides", text);
     let besides = report.rows.iter().chain(&report.besides).map(fact);
-    let besides = besides.chain(told::servers(study)).chain(told::tells(plan)).collect();
+    let known = |fact: &Fact| {
+        let what = fact.text.split_once(": ").map_or("", |(_, what)| what);
+        report.besides.iter().any(|line| line.contains(what))
+    };
+    let tells = told::tells(plan).into_iter().filter(|fact| !known(fact));
+    let besides = besides.chain(told::servers(study)).chain(tells).collect();
     let mut noise: Vec<Fact> = told::noise_from(&report, study).into_iter().collect();
     noise.extend(told::left_out(study));
     let mut noise = ToldSection::new("Noise", noise);
     noise.table = told::noise_lines(plan, COLUMNS);
     let open = job::compose::not_covered(study.parties.len());
     let open = open.iter().map(String::as_str).chain([TOGETHER]).map(|line| Fact::new("open", line));
-    let mut cost = ToldSection::new("What it takes", told::assumed(plan).collect());
+    let (seconds, sent) = plan.stages.iter().fold((0.0, 0), |(seconds, sent), stage| {
+        (seconds + stage.seconds, sent + stage.bytes_sent.values().sum::<u64>())
+    });
+    let took = format!("about {} of both machines, and {} between them", duration(seconds), bytes(sent));
+    let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
     cost.table = told::cost(plan, study, COLUMNS);
+    cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));
     sections.extend([
         ToldSection::new("What anybody learns besides", besides),
         ToldSection::new("Not covered", open.collect()),
