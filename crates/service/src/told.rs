@@ -64,7 +64,8 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     const NAME: &str = "the study";
     let text = study::canonical(NAME, text)?;
     let side = CheckedSide::of_study(StudyFile::parse(NAME, &text)?, text.clone())?;
-    let SideReport { report, agreed, built, .. } = side.report(CheckSizes { rows, mean: None }, None)?;
+    let SideReport { report, agreed, built, .. } =
+        side.report(&CheckSizes { rows, ..CheckSizes::default() }, None)?;
     let (study, plan) = (agreed.first(), &report.plan);
     let mut parties: Vec<&study::Participant> = study.parties.iter().collect();
     parties.sort_by_key(|party| party.key == us);
@@ -101,6 +102,7 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     cost.table = told::cost(plan, study, COLUMNS);
     cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));
     sections.extend([
+        ToldSection::new("What these numbers are", told::meanings(&built).into_iter().collect()),
         ToldSection::new("What anybody learns besides", besides),
         ToldSection::new("Not covered", open.collect()),
         ToldSection::new("What it could see", told::effects(plan, study)),
@@ -183,7 +185,7 @@ mod tests {
                 "Before you decide",
                 "What hospitals will learn",
                 "What you will learn",
-                "What anybody learns besides"
+                "What these numbers are"
             ]
         );
         let theirs = &told.sections[1].lines;
