@@ -5,7 +5,9 @@ use base::Error;
 use job::check::{CheckSizes, CheckedSide, SideReport};
 use job::told;
 use page::lines::Fact;
-use std::collections::BTreeMap;
+use page::numbers::{bytes, duration};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
 use study::StudyFile;
 
 /// Columns of what is shown as a table of text.
@@ -44,8 +46,9 @@ impl ToldSection {
     }
 }
 
-/// A fact as a sentence by itself.
+/// A fact as a sentence by itself, without what it says of flags: nobody types any here.
 fn sentence(text: &str) -> String {
+    let text = ["; --", ": --"].into_iter().fold(text, |text, flag| text.split(flag).next().unwrap_or(text));
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     let stop = if text.ends_with(['.', ':']) { "" } else { "." };
@@ -61,7 +64,8 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     const NAME: &str = "the study";
     let text = study::canonical(NAME, text)?;
     let side = CheckedSide::of_study(StudyFile::parse(NAME, &text)?, text.clone())?;
-    let SideReport { report, agreed, built, .. } = side.report(CheckSizes { rows, mean: None }, None)?;
+    let SideReport { report, agreed, built, .. } =
+        side.report(&CheckSizes { rows, ..CheckSizes::default() }, None)?;
     let (study, plan) = (agreed.first(), &report.plan);
     let mut parties: Vec<&study::Participant> = study.parties.iter().collect();
     parties.sort_by_key(|party| party.key == us);
@@ -78,16 +82,27 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
         .collect();
     let fact = |text: &String| Fact::new("besides", text);
     let besides = report.rows.iter().chain(&report.besides).map(fact);
-    let besides = besides.chain(told::servers(study)).chain(told::tells(plan)).collect();
+    let known = |fact: &Fact| {
+        let what = fact.text.split_once(": ").map_or("", |(_, what)| what);
+        report.besides.iter().any(|line| line.contains(what))
+    };
+    let tells = told::tells(plan).into_iter().filter(|fact| !known(fact));
+    let besides = besides.chain(told::servers(study)).chain(tells).collect();
     let mut noise: Vec<Fact> = told::noise_from(&report, study).into_iter().collect();
     noise.extend(told::left_out(study));
     let mut noise = ToldSection::new("Noise", noise);
     noise.table = told::noise_lines(plan, COLUMNS);
     let open = job::compose::not_covered(study.parties.len());
     let open = open.iter().map(String::as_str).chain([TOGETHER]).map(|line| Fact::new("open", line));
-    let mut cost = ToldSection::new("What it takes", told::assumed(plan).collect());
+    let (seconds, sent) = plan.stages.iter().fold((0.0, 0), |(seconds, sent), stage| {
+        (seconds + stage.seconds, sent + stage.bytes_sent.values().sum::<u64>())
+    });
+    let took = format!("about {} of both machines, and {} between them", duration(seconds), bytes(sent));
+    let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
     cost.table = told::cost(plan, study, COLUMNS);
+    cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));
     sections.extend([
+        ToldSection::new("What these numbers are", told::meanings(&built).into_iter().collect()),
         ToldSection::new("What anybody learns besides", besides),
         ToldSection::new("Not covered", open.collect()),
         ToldSection::new("What it could see", told::effects(plan, study)),
@@ -107,6 +122,32 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
 /// What no report can say of itself.
 const TOGETHER: &str = "who puts several results about the same people together learns more than each says: \
                         the budget bounds what all of them say";
+
+/// Studies that are kept, told.
+const SHELF: usize = 64;
+
+/// What was told of the last studies that somebody read: their pages are asked for again and again.
+#[derive(Default)]
+pub struct ToldShelf(Mutex<VecDeque<([u8; 32], Arc<StudyTold>)>>);
+
+impl ToldShelf {
+    /// As [`tell`] with its own sizes.
+    ///
+    /// # Errors
+    /// As [`tell`].
+    pub fn tell(&self, text: &str, us: &str) -> Result<Arc<StudyTold>, Error> {
+        let name = *blake3::Hasher::new().update(us.as_bytes()).update(text.as_bytes()).finalize().as_bytes();
+        let shelf = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, told)) = shelf().iter().find(|(known, _)| *known == name) {
+            return Ok(told.clone());
+        }
+        let told = Arc::new(tell(text, us, None)?);
+        let mut shelf = shelf();
+        shelf.truncate(SHELF - 1);
+        shelf.push_front((name, told.clone()));
+        Ok(told)
+    }
+}
 
 impl StudyTold {
     /// All that is said, as the text that a consent is signed for.
@@ -144,7 +185,7 @@ mod tests {
                 "Before you decide",
                 "What hospitals will learn",
                 "What you will learn",
-                "What anybody learns besides"
+                "What these numbers are"
             ]
         );
         let theirs = &told.sections[1].lines;

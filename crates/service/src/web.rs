@@ -27,6 +27,7 @@ use crate::rules::{Rules, RulesNow};
 use crate::schedule::Jobs;
 use crate::settings::RulesFile;
 use crate::store::{RecordedAct, SERVICE, Store};
+use crate::told::ToldShelf;
 use base::Error;
 use buckets::Buckets;
 use checking::Checking;
@@ -49,6 +50,7 @@ pub struct House {
     /// Held while a peer is tested: that takes a thread for up to a minute.
     testing: std::sync::Mutex<()>,
     weighing: Weighing,
+    told: ToldShelf,
     path: PathBuf,
     identity: Option<Identity>,
     links: LinkBoard,
@@ -77,6 +79,7 @@ impl House {
             watch: LogWatch::default(),
             testing: std::sync::Mutex::default(),
             weighing: Weighing::default(),
+            told: ToldShelf::default(),
             path: path.to_owned(),
             identity,
             links: LinkBoard::default(),

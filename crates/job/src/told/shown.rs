@@ -152,6 +152,19 @@ pub fn revealed(
     facts
 }
 
+/// What the numbers of a lift study are, those that its estimates alone are made of.
+pub fn meanings(built: &[Built]) -> Option<Fact> {
+    let (_, layout) = built.iter().find_map(|built| built.lift.as_ref())?;
+    let mut said: Vec<String> = Vec::new();
+    for output in &layout.outputs {
+        let name = output.quantity.name();
+        let key = name.replace(' ', "_");
+        let text = wording::meaning(&key).filter(|_| wording::is_behind(&key));
+        said.extend(text.map(|text| format!("{name}: {text}")).filter(|text| !said.contains(text)));
+    }
+    (!said.is_empty()).then(|| Fact::new("numbers", said.join("; ")))
+}
+
 /// The numbers of a lift study that a viewer is shown, family by family; nothing of other studies.
 fn families(built: &Built, study: &Study, viewer: &str) -> Option<String> {
     let (lift, layout) = built.lift.as_ref()?;

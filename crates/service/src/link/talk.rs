@@ -259,7 +259,7 @@ fn compare(
     };
     let (mut wants, mut older) = (Vec::new(), false);
     for (id, heads) in theirs {
-        let here = store.standing(id)?.map(|record| record.heads()).unwrap_or_default();
+        let here = store.heads_of(id)?;
         if of(heads, peer) > of(&here, peer) {
             wants.push((*id, of(&here, peer)));
         }

@@ -147,7 +147,8 @@ fn bar(at: usize, stage: &StageProgress, over: bool) -> Markup {
         Some((step, done, total)) => format!("{step}: {} of {}", count(*done), count(*total)),
         None => "begun".to_owned(),
     };
-    Markup::all([element("progress", &place, [text(&said)]), words("span", "note", format!(" {said}"))])
+    let bar = element("progress", &place, [text(&said)]);
+    element("span", &[("class", "far")], [bar, words("span", "note", format!(" {said}"))])
 }
 
 fn took(stage: &StageProgress) -> String {

@@ -9,7 +9,7 @@ use super::told_parts;
 use crate::budget::after;
 use crate::roles::{Action, Subject};
 use crate::store::{OutboxRow, ProposalFilter};
-use crate::told::{StudyTold, tell};
+use crate::told::StudyTold;
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
@@ -20,6 +20,7 @@ use privacy::ledger::Ledger;
 use release::Rational;
 use release::rational::{parse, shown, to_f64};
 use statements::{Naming, Said};
+use std::sync::Arc;
 use study::StudyHash;
 
 /// Height of a bar, in pixels.
@@ -33,9 +34,9 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
 }
 
 /// What the study says, in the words of `tacit check`.
-pub fn told(visit: &Visit<'_>, study: &StudySeen) -> Result<StudyTold, Stop> {
+pub fn told(visit: &Visit<'_>, study: &StudySeen) -> Result<Arc<StudyTold>, Stop> {
     let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
-    Ok(tell(&study.record.proposed().text, &us, None)?)
+    Ok(visit.house.told.tell(&study.record.proposed().text, &us)?)
 }
 
 fn parts(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<Markup>, Stop> {
