@@ -14,7 +14,6 @@ mod wire;
 
 pub use board::{LinkBoard, LinkStanding};
 pub use trial::test_peer;
-pub use wire::LinkMessage;
 
 use crate::settings::{HouseSettings, ServicePeer};
 use crate::web::House;

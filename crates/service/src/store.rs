@@ -25,11 +25,11 @@ mod tries;
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
-pub use runs::{ReportFile, RunLine, RunRow};
+pub use runs::{RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
-    Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, PeerUse, ProposalFilter, ProposalRow, SERVICE, SeenBy,
-    Speaker, kind_of,
+    Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE, SeenBy, Speaker,
+    kind_of,
 };
 pub use tries::Allowed;
 
