@@ -17,7 +17,7 @@ mod text;
 
 pub use cost::Cost;
 pub use dates::days_of_date;
-pub use error::{Accusation, At, ChannelError, Error, ErrorPlace, Fault};
+pub use error::{Accusation, At, BudgetShortfall, ChannelError, Error, ErrorPlace, Fault};
 pub use free::free_address;
 pub use hex::{hex, unhex};
 pub use party::{PartyId, Roster};

@@ -1,6 +1,6 @@
 //! The worked programs of `docs/questions.md`, on files, by every match and engine that they run with,
-//! against what numpy makes of the rows that both parties have: `np.histogram`, `np.mean`, `np.var`,
-//! `np.corrcoef` and `np.linalg.lstsq`, written out here.
+//! against what numpy makes of the rows that both parties have: `np.histogram`, `np.mean`, `np.var` (of
+//! `ddof=1`), `np.corrcoef` and `np.linalg.lstsq`, written out here.
 
 mod both;
 mod common;
@@ -188,11 +188,11 @@ fn truth(people: &[Person]) -> BTreeMap<String, f64> {
     // Cost by dose.
     let of_dose = |d: usize| people.iter().filter(move |p| p.dose == d).map(euro);
     for (d, dose) in DOSES.iter().enumerate() {
-        let mean = average(of_dose(d));
+        let (mean, degrees) = (average(of_dose(d)), of_dose(d).count() as f64 - 1.0);
         all.insert(format!("mean of cost, dose = {dose}"), mean);
         all.insert(
             format!("variance of cost, dose = {dose}"),
-            average(of_dose(d).map(|x| (x - mean).powi(2))),
+            of_dose(d).map(|x| (x - mean).powi(2)).sum::<f64>() / degrees,
         );
         if d > 0 {
             let what = format!("difference of cost, dose = {dose} against dose = none");

@@ -10,7 +10,7 @@ use service::{
     AgreeOrder, COMMAND_LINE, HouseSettings, OutboxRow, ProposalFilter, ProposalRow, RecordedAct, RulesFile,
     RunRow, Speaker, Store, WeighedStudy,
 };
-use statements::{ClosingCode, ClosingReason, ProposalRecord, ProposedStudy, Said, moment};
+use statements::{ClosingCode, ClosingReason, Naming, ProposalRecord, ProposedStudy, Said, moment};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use study::{StudyFile, StudyHash};
@@ -80,13 +80,13 @@ fn study_hash(text: &str) -> Result<StudyHash, &'static str> {
 }
 
 /// The organisation's rules, store and key.
-struct Opened {
+struct OwnHouse {
     settings: HouseSettings,
     store: Store,
     identity: Identity,
 }
 
-impl Opened {
+impl OwnHouse {
     fn of(file: &Path) -> Result<Self, Error> {
         let settings = RulesFile::read(file)?.settings;
         let store = Store::open(&settings.store)?;
@@ -137,7 +137,7 @@ fn now_ms() -> u64 {
 /// # Errors
 /// What is wrong with it, or with the store.
 pub fn propose(args: &ProposeArgs, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&args.file)?;
+    let opened = OwnHouse::of(&args.file)?;
     let (file, text) = StudyFile::read(&args.study)?;
     let text = study::canonical(&args.study.display().to_string(), &text)?;
     let side = CheckedSide::of_study(file, text.clone())?;
@@ -163,7 +163,7 @@ pub fn propose(args: &ProposeArgs, as_json: bool) -> Result<(), Error> {
 /// # Errors
 /// What stands against it.
 pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&args.study.file)?;
+    let opened = OwnHouse::of(&args.study.file)?;
     let row = opened.row(&args.study.hash)?;
     let record = opened.record(&row)?;
     let weighed = service::weigh(&opened.settings, &args.data, &record.proposed().text)?;
@@ -189,7 +189,7 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
 }
 
 /// What who consents by the command line reads.
-fn words(opened: &Opened, record: &ProposalRecord, data: &str, weighed: &WeighedStudy) -> String {
+fn words(opened: &OwnHouse, record: &ProposalRecord, data: &str, weighed: &WeighedStudy) -> String {
     let names = opened.names(record);
     let mut lines = vec![
         format!("{}: proposed by {}", base::clean(record.title()), names[record.proposer()]),
@@ -214,7 +214,7 @@ fn words(opened: &Opened, record: &ProposalRecord, data: &str, weighed: &Weighed
 /// # Errors
 /// When it may not be said any more.
 pub fn close(args: &ClosingArgs, withdraws: bool, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&args.study.file)?;
+    let opened = OwnHouse::of(&args.study.file)?;
     let row = opened.row(&args.study.hash)?;
     let reason = ClosingReason { code: ClosingCode::Other, text: args.text.clone() };
     let (said, word) = match withdraws {
@@ -230,7 +230,7 @@ pub fn close(args: &ClosingArgs, withdraws: bool, as_json: bool) -> Result<(), E
 /// # Errors
 /// When nobody has proposed it here.
 pub fn start(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&study.file)?;
+    let opened = OwnHouse::of(&study.file)?;
     let row = opened.row(&study.hash)?;
     let hash = row.study.full();
     let act = |what| RecordedAct { by: COMMAND_LINE, what, to: &hash, at: service::now() };
@@ -255,7 +255,7 @@ fn done(record: &ProposalRecord, word: &str, as_json: bool) -> Result<(), Error>
 /// # Errors
 /// When the store cannot be read.
 pub fn list(file: &Path, all: bool, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(file)?;
+    let opened = OwnHouse::of(file)?;
     let filter = ProposalFilter { open: !all, ..ProposalFilter::default() };
     let (mut rows, mut after) = (Vec::new(), None);
     loop {
@@ -289,11 +289,12 @@ fn shown(row: &ProposalRow) -> Value {
 /// # Errors
 /// When nobody has proposed it here.
 pub fn status(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&study.file)?;
+    let opened = OwnHouse::of(&study.file)?;
     let row = opened.row(&study.hash)?;
     let record = opened.record(&row)?;
     let (names, sent) = (opened.names(&record), opened.store.sent(&row.id)?);
     let said = statements_of(&record, &names, &sent);
+    let words = record.state_words(Naming(&names));
     let runs: Vec<Value> = opened.store.runs(&row.id)?.iter().map(run).collect();
     let report = opened.store.report_file(&row.id, "report.json")?;
     let report = report.map(|file| String::from_utf8_lossy(&file.content).into_owned());
@@ -301,15 +302,13 @@ pub fn status(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
     let report = report.map_err(|e| Error::misuse(format!("the stored report is no JSON: {e}")))?;
     if as_json {
         let mut object = shown(&row);
+        object["words"] = words.into();
         object["statements"] = said.into();
         object["runs"] = runs.into();
         object["report"] = report.into();
         return output::print_json(&object);
     }
-    let mut lines = vec![
-        format!("{}: {}", base::clean(&row.title), row.state.name()),
-        format!("Study {}", row.study.full()),
-    ];
+    let mut lines = vec![base::clean(&row.title).to_string(), format!("Study {}", row.study.full()), words];
     lines.extend(
         row.held.as_ref().map(|why| format!("Waits until somebody says `tacit service start`: {why}")),
     );
@@ -317,7 +316,7 @@ pub fn status(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
     lines.extend(said.iter().map(|one| {
         let at = moment(one["at_ms"].as_u64().unwrap_or_default());
         let had = if one["received"] == false { " (not received yet)" } else { "" };
-        format!("{at}  {:12}  {}{had}", text(&one["by"]), text(&one["said"]))
+        format!("{at}  {}{had}", text(&one["words"]))
     }));
     lines.extend(runs.iter().map(|run| {
         let message = base::clean(&text(&run["message"]));
@@ -336,6 +335,7 @@ fn statements_of(record: &ProposalRecord, names: &[String], sent: &[OutboxRow]) 
             let received = out.peek().is_some().then(|| out.all(|row| row.had_ms.is_some()));
             let value = json!({
                 "by": name, "number": body.number, "said": service::kind_of(&body.said), "at_ms": body.at_ms,
+                "words": record.statement_words(place, body.number as usize, Naming(names)),
                 "received": received,
             });
             all.push((body.at_ms, value));
