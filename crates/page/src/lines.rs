@@ -29,8 +29,8 @@ pub fn wrapped(text: &str, columns: usize, first: &str, further: &str) -> Vec<St
     lines
 }
 
-/// Lines of a text where those that are too long are broken; what comes of one stands under it, so many columns
-/// further in. Without a width lines stay whole.
+/// Lines of a text where those that are too long are broken; what comes of one stands under it, so many
+/// columns further in. Without a width lines stay whole.
 #[must_use]
 pub fn fitted(text: &str, columns: Option<usize>, further: usize) -> String {
     let Some(columns) = columns else { return text.to_owned() };

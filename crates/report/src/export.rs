@@ -7,7 +7,7 @@ mod groups;
 #[cfg(test)]
 mod tests;
 
-use self::groups::{LabelParts, Labels};
+use self::groups::{LabelParts, ViewLabels};
 use crate::wording::{self, shortened};
 use crate::{CellView, DerivedView, LiftView, ProgramOutput, PublicReport, ResultView, RunReport, StudyInfo};
 use base::Error;
@@ -332,7 +332,7 @@ fn rows(viewer: &str, view: &ResultView) -> Vec<NumberRow> {
     let mut rows: Vec<NumberRow> = match view {
         ResultView::Lift(view) => view.cells.iter().flat_map(|cell| of_cell(view, cell)).collect(),
         ResultView::Program { outputs, derived, .. } => {
-            let labels = Labels::new(derived.iter().map(|derived| &*derived.label));
+            let labels = ViewLabels::new(derived.iter().map(|derived| &*derived.label));
             let told = derived.iter().flat_map(|derived| of_derived(derived, labels.parts(&derived.label)));
             told.chain(outputs.iter().map(of_output)).collect()
         }

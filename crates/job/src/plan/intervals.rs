@@ -184,10 +184,10 @@ pub(crate) fn clamp_effects(
     all.into_iter().map(of).collect()
 }
 
-/// The round clamp of a study, no larger than `most`, with which it would see most if everybody of this party's
-/// file were in the trial: the part of the mean that it would detect, over the part of all outcomes that it
-/// leaves, is smallest. Of the first alone the smallest clamp is best, with which everybody who has an outcome
-/// counts alike. Nothing where all of these would show nothing.
+/// The round clamp of a study, no larger than `most`, with which it would see most if everybody of this
+/// party's file were in the trial: the part of the mean that it would detect, over the part of all outcomes
+/// that it leaves, is smallest. Of the first alone the smallest clamp is best, with which everybody who has
+/// an outcome counts alike. Nothing where all of these would show nothing.
 pub fn proposed_clamp(study: &Study, own: &InputReport, most: u32) -> Option<ClampEffect> {
     let Question::Lift(lift) = &study.kind else { return None };
     let rows = crate::check::advertisers_rows(study, own.rows_kept);

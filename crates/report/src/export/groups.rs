@@ -14,12 +14,12 @@ pub struct LabelParts {
 }
 
 /// Labels of one view, among which bits are known and numbers that make a label unlike others.
-pub struct Labels<'l> {
+pub struct ViewLabels<'l> {
     all: BTreeSet<&'l str>,
     pieces: BTreeSet<&'l str>,
 }
 
-impl<'l> Labels<'l> {
+impl<'l> ViewLabels<'l> {
     /// These.
     pub fn new(labels: impl IntoIterator<Item = &'l str>) -> Self {
         let all: BTreeSet<&str> = labels.into_iter().collect();
@@ -28,7 +28,7 @@ impl<'l> Labels<'l> {
         Self { all, pieces }
     }
 
-    /// A label's parts. A label of a group may have a comma in it: what is no group belongs to the one before.
+    /// A label's parts. That of a group may have a comma in it: what is no group belongs to the one before.
     pub fn parts(&self, label: &str) -> LabelParts {
         let once = label.rsplit_once(" (").filter(|(rest, _)| self.all.contains(rest));
         let mut pieces = once.map_or(label, |(rest, _)| rest).split(", ");
@@ -96,7 +96,7 @@ mod tests {
             "correlation of cost with age",
             "difference of cost, shop = x against shop = y",
         ];
-        let labels = Labels::new(all);
+        let labels = ViewLabels::new(all);
         let told = |label: &str| {
             let LabelParts { asked, of, groups } = labels.parts(label);
             let groups = groups.iter().map(|(name, value)| format!("; {name}: {value}"));

@@ -283,12 +283,12 @@ impl ClampRule {
         match self {
             Self::Said => "Chosen by the advertiser.",
             Self::Effect => {
-                "Chosen by the file, if everybody of it were in the trial: of 1, 2 or 5 and zeros the one for \
-                 which the part of the mean that this study would detect, over the part of all outcomes \
-                 that is left, is smallest. A larger one makes more noise, a smaller one cuts more off. It is \
-                 at most what 99 of 100 people with an event do not exceed (of up to 500 such people all \
-                 but four, of fewer than 40 all but one in ten), rounded up. It tells the other party roughly \
-                 how large outcomes are. `tacit check --clamp R` says what another one would detect."
+                "Chosen by the file, if everybody of it were in the trial: of 1, 2 or 5 and zeros the one \
+                 for which the part of the mean that this study would detect, over the part of all outcomes \
+                 that is left, is smallest. A larger one makes more noise, a smaller one cuts more off. It \
+                 is at most what 99 of 100 people with an event do not exceed (of up to 500 such people all \
+                 but four, of fewer than 40 all but one in ten), rounded up. It tells the other party \
+                 roughly how large outcomes are. `tacit check --clamp R` says what another one would detect."
             }
             Self::People => {
                 "Chosen by the file: 99 of 100 people with an event have no larger total (of up to 500 such \
