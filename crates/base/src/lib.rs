@@ -24,4 +24,4 @@ pub use party::{PartyId, Roster};
 pub use pieces::in_order;
 pub use rng::{Rng, Seed};
 pub use secret::Secret;
-pub use text::{clean, is_deceptive};
+pub use text::{clean, grouped, is_deceptive};

@@ -151,6 +151,12 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<Fact> {
         (Question::Lift(_), Some(mean)) => {
             facts.push(fact(format!("that is for a mean outcome of the control arm of {mean}")));
             facts.extend(plan.assumptions.get("rows").map(|rows| fact(format!("it supposes: {rows}"))));
+            facts.extend(plan.few_left_out.as_ref().map(|few| {
+                let (rows, shown) = (count(few.rows), difference(few.effect, study));
+                fact(format!(
+                    "if few people have the labels left out, {rows} are in the two: from {shown} on"
+                ))
+            }));
         }
         (Question::Lift(_), None) => facts.push(fact(no_effect(study))),
         _ => {}

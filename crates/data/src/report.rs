@@ -103,15 +103,23 @@ impl ColumnReport {
     fn lines(&self, mut line: impl FnMut(u64, String) -> fmt::Result) -> fmt::Result {
         let name = printable(&self.name);
         if self.missing > 0 {
+            let cells = if self.missing == 1 { "cell of" } else { "cells of" };
+            let are = if self.missing == 1 { "is" } else { "are" };
             line(
                 self.missing,
-                format!("cells of {name} are missing: no line that asks of it counts the row"),
+                format!("{cells} {name} {are} missing: no line that asks of it counts the row"),
             )?;
         }
         let Some([low, high]) = self.range else { return Ok(()) };
         for (count, side, end) in [(self.below, "below", low), (self.above, "above", high)] {
             if count > 0 {
-                line(count, format!("cells of {name} are {side} {end} and count as that"))?;
+                line(
+                    count,
+                    match count {
+                        1 => format!("cell of {name} is {side} {end} and counts as that"),
+                        _ => format!("cells of {name} are {side} {end} and count as that"),
+                    },
+                )?;
             }
         }
         Ok(())
@@ -192,6 +200,11 @@ fn absorb_each<T>(all: &mut Vec<T>, later: Vec<T>, absorb: impl Fn(&mut T, T)) {
     }
 }
 
+/// What a noun has behind it where it is not one.
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
 /// What a report says only where there is some.
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -249,34 +262,35 @@ impl InputReport {
 impl fmt::Display for InputReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = [
-            (self.rows_read, "rows read"),
-            (self.rows_kept, "identifiers take part"),
-            (self.without_opportunity, "rows left out: no opportunity"),
-            (self.duplicates_dropped, "rows left out: identifier met before"),
-            (self.duplicates_merged, "rows put together with an earlier row of the same identifier"),
-            (self.filtered, "rows that `where` does not pass (identifier kept, no event)"),
-            (self.events_seen, "events read"),
-            (self.refunds_left_out, "negative values left out: no events"),
-            (self.refunds_taken_off, "negative values taken off earlier events of the same identifier"),
-            (self.refunds_beyond, "negative values of which a part is dropped: earlier events had less"),
-            (self.events_refunded, "events left out: all of their value was taken off"),
-            (self.events_cut, "events cut: more than max_events for one identifier"),
-            (self.identifiers_cut, "identifiers of which events were cut"),
-            (self.without_events, "identifiers without an event"),
+            (self.rows_read, "row", "read"),
+            (self.rows_kept, "identifier", if self.rows_kept == 1 { "takes part" } else { "take part" }),
+            (self.without_opportunity, "row", "left out: no opportunity"),
+            (self.duplicates_dropped, "row", "left out: identifier met before"),
+            (self.duplicates_merged, "row", "put together with an earlier row of the same identifier"),
+            (self.filtered, "row", "that `where` does not pass (identifier kept, no event)"),
+            (self.events_seen, "event", "read"),
+            (self.refunds_left_out, "negative value", "left out: no events"),
+            (self.refunds_taken_off, "negative value", "taken off earlier events of the same identifier"),
+            (self.refunds_beyond, "negative value", "of which a part is dropped: earlier events had less"),
+            (self.events_refunded, "event", "left out: all of the value was taken off"),
+            (self.events_cut, "event", "cut: more than max_events for one identifier"),
+            (self.identifiers_cut, "identifier", "of which events were cut"),
+            (self.without_events, "identifier", "without an event"),
         ];
         if !self.forms.is_empty() {
             writeln!(f, "{:>12} {}", "form", self.forms.join(", "))?;
         }
-        for (i, (count, text)) in lines.into_iter().enumerate() {
+        for (i, (count, noun, text)) in lines.into_iter().enumerate() {
             if i < 2 || count > 0 {
-                writeln!(f, "{count:>12} {text}")?;
+                writeln!(f, "{count:>12} {noun}{} {text}", plural(count))?;
             }
             if i == 1 {
                 for ArmLeftOut { label, rows } in &self.arms_left_out {
                     let label = printable(label);
                     writeln!(
                         f,
-                        "{rows:>12} rows left out: arm \"{label}\", which the study does not compare"
+                        "{rows:>12} row{} left out: arm \"{label}\", which the study does not compare",
+                        plural(*rows)
                     )?;
                 }
             }
@@ -289,7 +303,10 @@ impl fmt::Display for InputReport {
                 part if part > 0.0 => format!("; {:.1} % of all value is beyond it", 100.0 * part),
                 _ => String::new(),
             };
-            let cut = "identifiers whose events add up to more than the clamp";
+            let cut = match self.over_clamp {
+                1 => "identifier whose events add up to more than the clamp",
+                _ => "identifiers whose events add up to more than the clamp",
+            };
             writeln!(f, "{:>12} {cut} ({people:.1} % of those with events{value})", self.over_clamp)?;
         }
         for column in &self.columns {

@@ -2,7 +2,7 @@
 //! `tacit check` and the Python package show it.
 
 use crate::budget::{self, Outlook};
-use crate::plan::{self, Assumed, Link, OutcomeGuess, Plan, Speeds};
+use crate::plan::{self, Assumed, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
 use crate::prepare::{self, Built, Opened, build_all};
 use base::{Error, Fault, PartyId, limits};
 use data::InputReport;
@@ -221,12 +221,25 @@ impl CheckedSide {
                  N,{own} says the people N of the publisher"
             ),
             (true, arms) => format!(
-                "everybody of this party's file is in the trial, and its {arms} arms are alike: of {kept} \
-                 people {} are in the two arms that are compared; --rows N,{own} says the people N of the \
-                 publisher in these",
+                "everybody of this party's file is in the trial, {kept} people. The study leaves out {}, \
+                 and nobody here knows how many people have them: if each is an arm as large as the two that \
+                 are compared, {} people are in these; --rows N,{own} says the people N of the publisher in the two",
+                page::numbers::counted(arms - 2, "label"),
                 page::numbers::count(rows[0])
             ),
         })
+    }
+
+    /// What the effect would be if hardly anybody had the labels that the study leaves out; nothing where
+    /// rows are told, or none is left out.
+    fn few_left_out(&self, sizes: CheckSizes) -> Option<FewLeftOut> {
+        let ([study], None) = (&self.agreed.runs[..], sizes.rows) else { return None };
+        let (own, _) = self.own_rows().filter(|(_, advertises)| *advertises && self.arms() > 2)?;
+        let rows = priced_rows(None, Some((own, true)), 2);
+        let told = sizes.mean.map(OutcomeGuess::told);
+        let outcome = told.or_else(|| OutcomeGuess::of(study, self.inputs.as_ref(), rows[0]))?;
+        let effect = plan::effect_at(study, rows, &outcome).ok()?;
+        Some(FewLeftOut { rows: rows[0], effect })
     }
 
     /// What it all comes to. `peer_agrees` says whether the peer's study says the same, where it is known.
@@ -236,10 +249,12 @@ impl CheckedSide {
     pub fn report(self, sizes: CheckSizes, peer_agrees: Option<bool>) -> Result<SideReport, Error> {
         let assumed = self.assumed(sizes)?;
         let supposed = self.supposed(assumed.rows).filter(|_| sizes.rows.is_none());
+        let few_left_out = self.few_left_out(sizes);
         let Self { agreed, built, inputs, warnings, budget, refused, serves, transport, party, .. } = self;
         let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
         let mut plan = plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
         plan.clamp_effects = plan::clamp_effects(&agreed, &assumed, inputs.as_ref(), &plan);
+        plan.few_left_out = few_left_out;
         if let Some(rows) = supposed {
             plan.assumptions.insert("rows".to_owned(), rows);
         }

@@ -265,6 +265,13 @@ fn check(people: &[Person], name: &str, derived: &BTreeMap<String, DerivedView>)
             low.is_none_or(|low| low <= value) && high.is_none_or(|high| value <= high)
         };
         assert!(view.intervals.iter().any(inside), "{name}: {view:?}");
+        // An interval ends where its range does, at the latest.
+        let [least, most] = view.range.unwrap_or_default();
+        let ends = || view.intervals.iter().flatten().flatten();
+        assert!(least.is_none_or(|least| ends().all(|end| *end >= least - 1e-9)), "{name}: {view:?}");
+        assert!(most.is_none_or(|most| ends().all(|end| *end <= most + 1e-9)), "{name}: {view:?}");
+        let bounded = ["mean", "variance", "standard-deviation", "correlation", "covariance", "odds-ratio"];
+        assert!(view.range.is_some() || !bounded.contains(&&*view.statistic), "{name}: {view:?}");
     }
     derived.values().for_each(|view| check_p_values(name, view));
 }

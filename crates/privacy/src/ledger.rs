@@ -25,6 +25,7 @@ mod layout;
 mod lineages;
 mod paid;
 mod peers;
+mod promises;
 mod records;
 mod runs;
 mod statement;

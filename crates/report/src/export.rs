@@ -7,9 +7,7 @@
 mod tests;
 
 use crate::wording::{self, shortened};
-use crate::{
-    CellView, CountView, DerivedView, LiftView, ProgramOutput, PublicReport, ResultView, RunReport, StudyInfo,
-};
+use crate::{CellView, DerivedView, LiftView, ProgramOutput, PublicReport, ResultView, RunReport, StudyInfo};
 use base::Error;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
 use serde_json::{Map, Value};
@@ -18,6 +16,7 @@ use serde_json::{Map, Value};
 const LIFT_COLUMNS: &[&str] = &[
     "viewer",
     "family",
+    "column",
     "group",
     "quantity",
     "arm",
@@ -164,6 +163,7 @@ fn is_whole(number: &str) -> bool {
 struct NumberRow {
     viewer: Field,
     family: Field,
+    column: Field,
     group: Field,
     quantity: Field,
     arm: Field,
@@ -185,6 +185,7 @@ impl NumberRow {
         match title {
             "viewer" => &self.viewer,
             "family" => &self.family,
+            "column" => &self.column,
             "group" => &self.group,
             "quantity" => &self.quantity,
             "arm" => &self.arm,
@@ -324,6 +325,7 @@ fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
     let noun = wording::noun(view);
     let of = |quantity: &str, unit: &str| NumberRow {
         family: Field::text(&cell.family),
+        column: cell.column.as_deref().map_or(Field::Empty, Field::text),
         group: Field::text(&cell.label),
         quantity: Field::text(quantity),
         unit: Field::text(unit),
@@ -375,22 +377,9 @@ fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
         kind: Field::text(if count.derived { "computed" } else { "released" }),
         noise: Field::text(if count.sigma.is_some() { "noised" } else { "exact" }),
         sigma: Field::float(count.sigma),
-        ..of(&wording::quantity(&count.quantity), &unit_of(view, count))
+        ..of(&wording::quantity(&count.quantity), &wording::unit_of(view, &count.quantity))
     }));
     rows
-}
-
-/// The unit of a released number: people, what is counted (in parts of it as it was released), or none of a
-/// square or of a fixed-point value.
-fn unit_of(view: &LiftView, count: &CountView) -> String {
-    let noun = wording::noun(view);
-    match &*count.quantity {
-        "rows" | "converters" | "matches" | "clamped_users" => "people".to_owned(),
-        "value" | "reached_value" if view.scale > 1 => format!("1/{} {noun}", view.scale),
-        "value" | "reached_value" => noun,
-        "conversions" | "reached_conversions" => "events".to_owned(),
-        _ => String::new(),
-    }
 }
 
 /// A row for each interval: a number needed to treat may have two.

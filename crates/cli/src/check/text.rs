@@ -80,6 +80,7 @@ pub(super) fn text_of(
     }
     lines.push(String::new());
     let mut facts = revealed(checked, built, study);
+    facts.extend(meanings(built));
     facts.extend(checked.rows.iter().map(|rows| Fact::new("rows", rows)));
     facts.extend(checked.besides.iter().map(|besides| Fact::new("besides", besides)));
     facts.extend(servers(study));
@@ -215,6 +216,19 @@ fn revealed(checked: &CheckReport, built: &[Built], study: &Study) -> Vec<Fact> 
         Fact::new("revealed", format!("to {whom}{each}, {text}"))
     }));
     facts
+}
+
+/// What the numbers of a lift study are, those that its estimates alone are made of.
+fn meanings(built: &[Built]) -> Option<Fact> {
+    let (_, layout) = built.iter().find_map(|built| built.lift.as_ref())?;
+    let mut said: Vec<String> = Vec::new();
+    for output in &layout.outputs {
+        let name = output.quantity.name();
+        let key = name.replace(' ', "_");
+        let text = wording::meaning(&key).filter(|_| wording::is_behind(&key));
+        said.extend(text.map(|text| format!("{name}: {text}")).filter(|text| !said.contains(text)));
+    }
+    (!said.is_empty()).then(|| Fact::new("numbers", said.join("; ")))
 }
 
 /// The numbers of a lift study that a viewer is shown, family by family; nothing of other studies.

@@ -64,7 +64,7 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
     });
     // What the plan cannot know: two processes share this machine, and how many are in both files.
     let text = format!(
-        "{} of computing by a core of each party, {} were nobody in both files{effect}",
+        "{} of computing by a core of each party, {} at most (were nobody in both files){effect}",
         duration(seconds),
         bytes(sent)
     );
@@ -86,9 +86,11 @@ pub fn closing(reports: [&RunReport; 2], truth: f64, contained: bool, folder: &F
     text += &(wrapped(&besides, columns(), "  ", "    ").join("\n") + "\n");
     let pages = PARTIES.map(|party| folder.report(party).join("report.html").display().to_string());
     text += &format!(
-        "\n  Reports: {} (and .json).\n  Total {}, {}, peak memory {} and {}\n",
+        "\n  Reports: {} (and .json).\n  Total {}, with {} and {} of computing, {}, peak memory {} and {}\n",
         pages.join(", "),
         duration(first.seconds.max(second.seconds)),
+        duration(first.cpu_seconds),
+        duration(second.cpu_seconds),
         bytes(first.bytes),
         bytes(first.peak_memory_bytes),
         bytes(second.peak_memory_bytes)

@@ -46,8 +46,8 @@ pub struct LiftInitArgs {
     /// The label of those who were not
     #[arg(long, value_name = "LABEL", conflicts_with = "advertiser", help_heading = "Publisher")]
     pub control: Option<String>,
-    /// The label of another arm, whose rows are left out; repeated for others. All that the file has, unless
-    /// told
+    /// A label of few rows, or spelt like another one, that is an arm as well, whose rows are left out;
+    /// repeated for others. Other labels of the file are left out without it
     #[arg(long, value_name = "LABEL", conflicts_with = "advertiser", help_heading = "Publisher")]
     pub leave_out: Vec<String>,
     /// The column that says when a person could first be treated: in both arms
@@ -327,9 +327,9 @@ fn categories(making: &mut Making<'_>, column: &str) -> Result<String, Error> {
     }
     if let Some((value, rows)) = guess::rare(seen).next() {
         return Err(Error::input(format!(
-            "column \"{column}\": {} rows are {}, and a value that fewer than {} rows have is not told to \
+            "column \"{column}\": {} with {}, and a value that fewer than {} rows have is not told to \
              the other party: put small values together in the file",
-            page::numbers::count(*rows),
+            page::numbers::counted(*rows, "row"),
             quoted(value),
             guess::LABEL_ROWS
         )));

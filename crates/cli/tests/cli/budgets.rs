@@ -214,7 +214,7 @@ fn rho_is_not_spent_on_what_cannot_be_shown() {
         &[
             "rho would be spent on what cannot be shown",
             "the test arm",
-            "minimum_group of 1000",
+            "minimum_group of 1,000",
             "--spend-anyway",
         ],
     );
@@ -246,7 +246,10 @@ fn own_numbers_stand_apart(pair: &Pair, report: &serde_json::Value) {
     // Why nothing is shown is in the text, and what reading did is for the owner.
     assert!(before.contains("    refused: the test group has about "), "{text}");
     assert!(own.contains(" rows read\n") && !before.contains("rows read"), "{text}");
-    assert!(before.contains("tacit report --public FOLDER/report.json"), "{text}");
+    // The last line can be pasted.
+    let command = text.lines().last().unwrap().trim().strip_prefix("tacit ").unwrap();
+    tacit(command.split(' ')).fine();
+    assert!(read(&json.with_file_name("public.html")).contains("<!DOCTYPE html>"), "{command}");
     assert!(before.contains("To whoever reads this result alone it costs rho 0.1 (1/10) ="), "{text}");
     let page = read(&pair.path("out-publisher").join("report.html"));
     let (before, own) = page.split_once(">Reading of your own files<").unwrap();

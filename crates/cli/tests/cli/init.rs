@@ -271,7 +271,7 @@ fn labels_of_few_rows_are_not_told() {
     run("init lift --publisher arms.csv", &[]).failed(
         2,
         &[
-            "4 rows of \"group\" are \"holdout\": a label that fewer than 10 rows have",
+            "4 rows of \"group\" with \"holdout\": a label that fewer than 10 rows have",
             "--control \"holdout\"",
         ],
     );
@@ -454,10 +454,15 @@ fn two_of_three_arms_are_compared() {
         "{checked}"
     );
     let other = run("check lift/advertiser.toml", &[]).fine().stdout;
-    // Its own people are in all arms, and two of three are compared.
-    let supposed = "effect     it supposes: everybody of this party's file is in the trial, and its 3 arms \
-                    are alike: of 9,000 people 6,000 are in the two arms that are compared";
-    assert!(other.contains(supposed), "{other}");
+    // Nobody here knows how many people the arm has that is left out: both ends are said.
+    let supposed = "if each is an arm as large as the two that are compared, 6,000 people are in these";
+    let few = "effect     if few people have the labels left out, 9,000 are in the two: from ";
+    assert!(other.contains(supposed) && other.contains(few), "{other}");
+    let plan = run("check lift/advertiser.toml --json", &[]).fine().json()["plan"].clone();
+    assert_eq!(plan["few_left_out"]["rows"], 9000);
+    assert!(plan["few_left_out"]["effect"].as_f64() < plan["public_effect"].as_f64(), "{plan}");
+    let said = run("check lift/advertiser.toml --rows 8k,9k --json", &[]).fine().json();
+    assert_eq!(said["plan"]["few_left_out"], serde_json::Value::Null);
     let study = read(&folder.path().join("lift/study.toml"));
     assert!(study.contains("title  = \"amount: Mens E-Mail against No E-Mail\"\n"), "{study}");
     assert!(study.contains("lower_is_better = false\n"), "{study}");
@@ -513,7 +518,7 @@ fn what_a_run_would_refuse_is_not_proposed() {
     std::fs::write(folder.path().join("sales.csv"), sales.replacen("north", "tiny", 9)).unwrap();
     with(folder.path(), line, &["region"]).failed(
         2,
-        &["column \"region\": 9 rows are \"tiny\", and a value that fewer than 10 rows have is not told"],
+        &["column \"region\": 9 rows with \"tiny\", and a value that fewer than 10 rows have is not told"],
     );
     with(folder.path(), line, &["kind"]).failed(2, &["another cohort than the same identifier has"]);
 }

@@ -28,6 +28,8 @@ pub struct IntervalPoint {
     pub at: f64,
     /// What is there, or why nothing would be shown.
     pub half: Result<Halves, String>,
+    /// The control arm's mean outcome per person there: a small clamp makes it smaller, and differences too.
+    pub mean: f64,
 }
 
 /// How the interval moves with one setting while the others stay.
@@ -95,6 +97,23 @@ pub fn interval_curves(
         curve("rows", rows, assumed.rows[0] as f64),
         curve("mode", modes.to_vec(), 0.0),
     ])
+}
+
+/// What a study would detect if hardly anybody had the labels that it leaves out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FewLeftOut {
+    /// People of the publisher in the two arms that are compared.
+    pub rows: u64,
+    /// Smallest difference that would be detected in 80 of 100 times.
+    pub effect: f64,
+}
+
+/// The smallest effect of what everybody sees, else of the publisher's view, for so many rows.
+///
+/// # Errors
+/// When nothing would be shown of them.
+pub(crate) fn effect_at(study: &Study, rows: [u64; 2], outcome: &OutcomeGuess) -> Result<f64, Error> {
+    Trial { study, rows }.effect(outcome, &|_| ())
 }
 
 /// What a lift study would detect with some clamp.
@@ -182,7 +201,7 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn point(self, at: f64, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> IntervalPoint {
         let half = self.half(outcome, change).map_err(|error| error.to_string());
-        IntervalPoint { value: page::numbers::plain(at, 6), at, half }
+        IntervalPoint { value: page::numbers::plain(at, 6), at, half, mean: outcome.mean }
     }
 
     fn half(self, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> Result<Halves, Error> {

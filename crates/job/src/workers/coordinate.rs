@@ -2,6 +2,8 @@
 //! happened. Words to and from the peer's coordinator, workers, lanes and clocks are here; rules are there.
 
 mod endings;
+#[cfg(test)]
+mod tests;
 
 use super::launch::{Crew, CrewEvent};
 use super::match_units::PinAsker;

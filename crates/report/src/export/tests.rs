@@ -37,6 +37,9 @@ fn every_number_has_a_line() {
     let of = |line: usize, titles: &[&str]| {
         titles.iter().map(|title| lines[line][place(title)]).collect::<Vec<_>>()
     };
+    let cells = NumberTable::of(&samples::shop()).csv();
+    let titles = cells.lines().next().expect("titles");
+    assert!(titles.starts_with("viewer,family,column,group,quantity,arm,"), "{titles}");
     let names = ["viewer", "family", "group", "quantity", "arm", "kind", "noise"];
     assert_eq!(
         of(1, &names),
@@ -148,7 +151,7 @@ fn a_programs_table_has_no_arms() {
     let csv = NumberTable::of(&samples::derived()).csv();
     let lines = lines(&csv);
     assert_eq!(lines[0], PROGRAM_COLUMNS);
-    assert!(lines[0].iter().all(|title| !["family", "arm", "refused"].contains(title)));
+    assert!(lines[0].iter().all(|title| !["family", "column", "arm", "refused"].contains(title)));
     let estimates = csv.matches(",estimate,").count();
     let ResultView::Program { outputs, derived, .. } = samples::derived().view else { panic!("a program's") };
     let intervals: usize = derived.iter().map(|derived| derived.intervals.len().max(1)).sum();

@@ -142,7 +142,12 @@ fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
         of.intervals.iter().map(|ends| one(&digit, ends)).collect::<Vec<_>>().join(" or ")
     };
     let bounded = of.intervals.iter().flatten().any(Option::is_some);
-    let interval = if bounded { all(LastDigit::between) } else { NOT_DETERMINED.to_owned() };
+    let interval = match (bounded, cut(of)) {
+        (false, _) => NOT_DETERMINED.to_owned(),
+        (true, [false, false]) => all(LastDigit::between),
+        (true, [true, true]) => format!("{}, all that there can be", all(LastDigit::between)),
+        (true, ends) => format!("{}, cut at {}", all(LastDigit::between), cut_end(of, ends, &digit)),
+    };
     let value = of.value.map(|value| digit.show(value));
     let short = match (&value, bounded) {
         (None, false) => UNKNOWN.to_owned(),
@@ -150,6 +155,28 @@ fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
     };
     let value = value.unwrap_or_else(|| UNKNOWN.to_owned());
     DerivedNumber { of, name, value, interval, short, noise, tests }
+}
+
+/// Whether the lower end of an interval is the least value that there can be, and its upper end the greatest:
+/// there it was cut.
+pub fn cut(view: &DerivedView) -> [bool; 2] {
+    let ([ends], Some(range)) = (&view.intervals[..], view.range) else { return [false; 2] };
+    // Of ends that are computed the last digits may differ.
+    let near = 1e-9 * range.iter().flatten().fold(1e-300, |most: f64, end| most.max(end.abs()));
+    let is_cut = |at: usize| ends[at].zip(range[at]).is_some_and(|(end, last)| (end - last).abs() <= near);
+    [is_cut(0), is_cut(1)]
+}
+
+/// Whether half of a closed interval is less than noise alone would leave.
+fn noise_is_wider(view: &DerivedView) -> bool {
+    let ([[Some(low), Some(high)]], Some(noise)) = (&view.intervals[..], view.noise) else { return false };
+    !is_needed_to_treat(view) && noise > 0.5 * (high - low) * (1.0 + 1e-6)
+}
+
+/// The one end that is cut.
+fn cut_end(of: &DerivedView, [low, _]: [bool; 2], digit: &LastDigit) -> String {
+    let end = of.intervals.first().and_then(|ends| ends[usize::from(!low)]);
+    end.map_or_else(|| OPEN.to_owned(), |end| digit.show(end))
 }
 
 /// The power of ten of the last digit that is shown.
@@ -393,6 +420,17 @@ pub fn covered(derived: &[DerivedView]) -> Vec<String> {
     };
     if derived.iter().any(|view| is_open(&view)) {
         said.push("Where a number is not determined, the sums with their noise do not tell it.".to_owned());
+    }
+    if derived.iter().any(|view| cut(view) != [false; 2]) {
+        let cut = "An interval, or a value, that reaches the least or the greatest that there can be is cut";
+        said.push(format!("{cut} there."));
+    }
+    if others.iter().any(|view| noise_is_wider(view)) {
+        said.push(
+            "What noise alone would leave is said around the value and is not cut: beside an interval that \
+             is, or whose parts are, it may be wider."
+                .to_owned(),
+        );
     }
     if derived
         .iter()
