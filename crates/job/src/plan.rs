@@ -10,7 +10,7 @@ mod question;
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
 pub use effect::{CellEffect, Halves, OutcomeGuess};
-pub use intervals::{ClampEffect, FewLeftOut, IntervalCurve, IntervalPoint, interval_curves};
+pub use intervals::{ClampEffect, FewLeftOut, IntervalCurve, IntervalPoint, interval_curves, proposed_clamp};
 pub(crate) use intervals::{clamp_effects, effect_at};
 pub use noise::{DerivedNoise, MechanismNoise};
 pub use question::PlanQuestion;
@@ -48,7 +48,7 @@ use std::collections::BTreeMap;
 use studies::lift::LiftCell;
 use study::party::PartySetup;
 use study::transport::{ServerTransport, protects};
-use study::{Study, StudyFile};
+use study::{Question, Study, StudyFile};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -176,8 +176,8 @@ pub struct Plan {
     /// The same of the cells of breakdowns and cohorts, were all cells of one alike.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cell_effects: Vec<CellEffect>,
-    /// The effect at half the clamp, at the study's and at double, of what everybody sees, else of the
-    /// publisher's view; of studies of one run.
+    /// The effect at half the clamp, at the study's, at double and at those that were asked for, of what
+    /// everybody sees, else of the publisher's view; of studies of one run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clamp_effects: Vec<ClampEffect>,
     /// What an advertiser's study would detect if hardly anybody had the labels that it leaves out; in `tacit
@@ -372,7 +372,7 @@ fn plan_built(
     if union > limits::ROWS {
         return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
     }
-    let mut assumptions = assumptions(assumed, &dearest, link, speeds);
+    let mut assumptions = assumptions((study, assumed), &dearest, link, speeds);
     assumptions.extend(hidden_sizes(study)?);
     let rows = assumed.rows;
     let half = [rows[0] / 2, rows[0] - rows[0] / 2];
@@ -535,8 +535,20 @@ fn values(rows: u64) -> String {
     )
 }
 
+/// How many rows each party has, by name.
+fn rows_of(study: &Study, [first, others]: [u64; 2]) -> String {
+    let parties: Vec<&str> = study.parties.iter().map(|party| party.name.as_str()).collect();
+    let half = if matches!(study.kind, Question::Lift(_)) { ", half in each arm," } else { "" };
+    let (first, others) = (count(first), count(others));
+    match parties[..] {
+        [one, other] => format!("{first} rows of {one}{half} and {others} of {other}"),
+        [one, ..] => format!("{first} rows of {one}{half} and {others} of each other party"),
+        [] => format!("{first} and {others}"),
+    }
+}
+
 fn assumptions(
-    assumed: &Assumed,
+    (study, assumed): (&Study, &Assumed),
     dearest: &MatchEstimate,
     link: Link,
     speeds: Speeds,
@@ -549,7 +561,7 @@ fn assumptions(
                 counts them";
     let mut all = BTreeMap::from([
         ("time".into(), time.into()),
-        ("rows".into(), format!("{} and {}", count(assumed.rows[0]), count(assumed.rows[1]))),
+        ("rows".into(), rows_of(study, assumed.rows)),
         ("union".into(), format!("{}: {}", count(dearest.rows), dearest.why)),
         ("arms".into(), "of equal size, all rows of the publisher".into()),
         ("power".into(), "0.8".into()),

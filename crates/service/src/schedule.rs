@@ -118,6 +118,12 @@ impl<'a> Look<'a> {
         self.house.store().say(speaker, &self.row.id, said).map(drop)
     }
 
+    /// Whether a party has ended a run without an answer.
+    fn has_left(&self, run: u32) -> bool {
+        let mut said = self.view.standings.iter().filter_map(|party| party.runs().get(&run)?.ended);
+        said.any(|outcome| !outcome.has_answer())
+    }
+
     fn peers(&self) -> impl Iterator<Item = KeyFingerprint> + '_ {
         let me = self.record.parties()[self.me];
         self.record.parties().iter().copied().filter(move |party| *party != me)
@@ -133,7 +139,12 @@ fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
     let mine = look.view.standings[look.me].runs().last_key_value().map(|(run, said)| (*run, *said));
     match mine {
         Some((run, said)) if said.ended.is_none() => match (house.jobs().run_of(&row.id), said.started) {
-            (Some(_), _) => Ok(()),
+            (Some(_), _) => {
+                if look.has_left(run) {
+                    house.jobs().peer_left(&row.id);
+                }
+                Ok(())
+            }
             // The service ended while the process ran.
             (None, true) => broke_off(house, &row.id, run),
             (None, false) => offered(&look, run, newest),
@@ -144,11 +155,7 @@ fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
 
 /// This side is ready for a run: it begins when all are.
 fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
-    let left = look
-        .view
-        .standings
-        .iter()
-        .any(|party| party.runs().get(&run).is_some_and(|said| said.ended.is_some()));
+    let left = look.has_left(run);
     let offers = offers(look, run);
     // By the own clock alone.
     let until = offers[look.me].map_or(0, |offer| offer.latest_ms);
@@ -210,7 +217,7 @@ fn may_offer(look: &Look<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let runs = look.house.store().runs(&look.row.id)?;
-    let goes_on = look.house.jobs().keeps(&look.house.jobs_folder(), &look.record, &runs);
+    let goes_on = job::goes_on(&look.house.jobs_folder(), &look.settings.ledger, &look.record, &runs);
     let may = look.view.may(look.me, statements::Act::Ready { run, goes_on });
     if may.is_err() {
         return Ok(());

@@ -4,7 +4,7 @@ use super::PARTIES;
 use super::files::{Folder, Made};
 use base::Error;
 use job::plan::{Assumed, Link, OutcomeGuess, Speeds, plan};
-use page::lines::wrapped;
+use page::lines::{fitted, wrapped};
 use page::numbers::{bytes, count, counted, duration};
 use release::rational::shown;
 use report::RunReport;
@@ -95,8 +95,18 @@ pub fn closing(reports: [&RunReport; 2], truth: f64, contained: bool, folder: &F
         bytes(first.peak_memory_bytes),
         bytes(second.peak_memory_bytes)
     );
-    text + "  Next: tacit check examples/lift.toml     tacit plan examples/lift.toml --rows 10M --mean \
-            0.0006 --link 1gbps,20ms     docs/cli.md"
+    fitted(&text, Some(columns()), 2)
+        + &next(&[
+            "tacit check examples/lift.toml",
+            "tacit plan examples/lift.toml --rows 10M --mean 0.0006 --link 1gbps,20ms",
+            "docs/cli.md",
+        ])
+}
+
+/// What to type or read next: a line each, so that none is broken where it is copied.
+pub fn next(all: &[impl AsRef<str>]) -> String {
+    let lines = all.iter().map(|one| format!("\n    {}", one.as_ref()));
+    format!("  Next:{}", lines.collect::<String>())
 }
 
 /// What the parties saw: one column where all see the same.

@@ -7,6 +7,7 @@ mod trial;
 use super::draft::{StudyDraft, comment, quoted, said};
 use super::guess::{self, left_beyond, round_up};
 use super::making::{Beginning, Making};
+use super::matching::{compute, privacy};
 use super::period::{DayCounts, SaidMonths, WholeMonths};
 use super::{InitCommon, ProposedPrice};
 use base::{Error, PartyId};
@@ -16,6 +17,7 @@ use data::survey::{TimeKind, TimeSurvey};
 use std::path::PathBuf;
 use study::time::Unit;
 use study::{EventValue, LiftStudy, MAX_CLAMP, Question, Study};
+use terminal::output;
 
 /// Makes study, party file and key of a lift study: one party begins it, the other completes it.
 #[derive(Debug, Args)]
@@ -209,8 +211,7 @@ fn lift(study: &Study) -> &LiftStudy {
 /// Sections that who begins the study writes for both.
 fn begin(making: &mut Making<'_>, draft: &mut StudyDraft, args: &LiftInitArgs) -> Result<(), Error> {
     draft.set("match", making.matching("pid")?);
-    let person = said("What one identifier stands for: the guarantee is of one such.", "unit = \"person\"");
-    draft.set("privacy", format!("[privacy]\n{person}"));
+    privacy(draft);
     let rho = args.price.rho()?;
     let lines = [
         (
@@ -234,13 +235,7 @@ fn begin(making: &mut Making<'_>, draft: &mut StudyDraft, args: &LiftInitArgs) -
             comment("One result, the same for both, which both may publish.")
         ),
     );
-    draft.set(
-        "compute",
-        format!(
-            "[compute]\n{}",
-            said("How it is computed changes the cost, never the answer.", "engine = \"auto\"")
-        ),
-    );
+    compute(draft);
     making.because("rho", rho, "a tenth of the budget of the party file");
     Ok(())
 }
@@ -296,10 +291,10 @@ fn read(making: &Making<'_>, study: &Study, side: TrialSide) -> Result<(RowStore
 /// Says what of the times hangs on few rows.
 fn note_thin_ends(making: &mut Making<'_>, days: &DayCounts) {
     for end in days.thin_ends() {
-        eprintln!(
+        output::say(&format!(
             "note: {end}. The study tells that month to the other party: correct the rows if they are a \
              mistake, or say round months by --months 2026-01..2026-12"
-        );
+        ));
         making.because("time", "whole months of all rows", end);
     }
 }

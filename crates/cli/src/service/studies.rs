@@ -10,7 +10,7 @@ use service::{
     AgreeOrder, COMMAND_LINE, HouseSettings, OutboxRow, ProposalFilter, ProposalRow, RecordedAct, RulesFile,
     RunRow, Speaker, Store, WeighedStudy,
 };
-use statements::{ClosingCode, ClosingReason, ProposalRecord, ProposedStudy, Said, moment};
+use statements::{ClosingCode, ClosingReason, Naming, ProposalRecord, ProposedStudy, Said, moment};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use study::{StudyFile, StudyHash};
@@ -294,6 +294,7 @@ pub fn status(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
     let record = opened.record(&row)?;
     let (names, sent) = (opened.names(&record), opened.store.sent(&row.id)?);
     let said = statements_of(&record, &names, &sent);
+    let words = record.state_words(Naming(&names));
     let runs: Vec<Value> = opened.store.runs(&row.id)?.iter().map(run).collect();
     let report = opened.store.report_file(&row.id, "report.json")?;
     let report = report.map(|file| String::from_utf8_lossy(&file.content).into_owned());
@@ -301,15 +302,13 @@ pub fn status(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
     let report = report.map_err(|e| Error::misuse(format!("the stored report is no JSON: {e}")))?;
     if as_json {
         let mut object = shown(&row);
+        object["words"] = words.into();
         object["statements"] = said.into();
         object["runs"] = runs.into();
         object["report"] = report.into();
         return output::print_json(&object);
     }
-    let mut lines = vec![
-        format!("{}: {}", base::clean(&row.title), row.state.name()),
-        format!("Study {}", row.study.full()),
-    ];
+    let mut lines = vec![base::clean(&row.title).to_string(), format!("Study {}", row.study.full()), words];
     lines.extend(
         row.held.as_ref().map(|why| format!("Waits until somebody says `tacit service start`: {why}")),
     );
@@ -317,7 +316,7 @@ pub fn status(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
     lines.extend(said.iter().map(|one| {
         let at = moment(one["at_ms"].as_u64().unwrap_or_default());
         let had = if one["received"] == false { " (not received yet)" } else { "" };
-        format!("{at}  {:12}  {}{had}", text(&one["by"]), text(&one["said"]))
+        format!("{at}  {}{had}", text(&one["words"]))
     }));
     lines.extend(runs.iter().map(|run| {
         let message = base::clean(&text(&run["message"]));
@@ -336,6 +335,7 @@ fn statements_of(record: &ProposalRecord, names: &[String], sent: &[OutboxRow]) 
             let received = out.peek().is_some().then(|| out.all(|row| row.had_ms.is_some()));
             let value = json!({
                 "by": name, "number": body.number, "said": service::kind_of(&body.said), "at_ms": body.at_ms,
+                "words": record.statement_words(place, body.number as usize, Naming(names)),
                 "received": received,
             });
             all.push((body.at_ms, value));

@@ -131,7 +131,9 @@ fn check_says_what_the_ledger_will() {
             "advertiser: rho 0.11 for all that it gets (0.1 release, 0.01 sizes) = (2.26, 10⁻⁶)-DP"
         )
     );
-    assert!(shown.contains("nobody knows it") && shown.contains("This side is ready") && !ledger.exists());
+    assert!(
+        shown.contains("nobody knows it") && shown.contains("nothing would be released") && !ledger.exists()
+    );
     let [first, second] = pair.both([&[], &[]]);
     let first = first.fine().json();
     second.fine();
@@ -174,7 +176,7 @@ fn check_says_what_the_ledger_will() {
     )
     .unwrap();
     let again = check(&pair, &[]).fine().stdout;
-    assert!(again.contains("charged before") && again.contains("This side is ready"), "{again}");
+    assert!(again.contains("charged before") && again.contains("nothing would be released"), "{again}");
     // A third match shows new sizes; the number stays the same.
     let sizes = "(but for 0.01 for sizes of a match, from the third match on)";
     let lines: Vec<&str> = again.lines().filter(|line| line.contains("charged before")).collect();
@@ -273,7 +275,7 @@ fn passed_on(pair: &Pair, reports: &[serde_json::Value; 2]) {
     });
     assert_eq!(made[0], made[1]);
     let made = made.map(|(texts, _)| texts);
-    assert!(made[0][3].contains("everybody,overall,overall,difference of means,both,,"), "{}", made[0][3]);
+    assert!(made[0][3].contains("everybody,overall,,overall,difference of means,both,,"), "{}", made[0][3]);
     assert!(made[0][3].contains("rows, fewer than the minimum of"), "{}", made[0][3]);
     let public: serde_json::Value = serde_json::from_str(&made[0][2]).unwrap();
     let fields: Vec<&String> = public.as_object().unwrap().keys().collect();

@@ -348,14 +348,47 @@ fn sum_name(label: &str) -> String {
     }
 }
 
-/// Names of noised sums, those alike once, and how many groups have each.
+/// Most families of sums that are counted one by one.
+const FAMILIES: usize = 6;
+
+/// How many noised sums there are, by the columns that they are of.
 pub fn sums_in_words(labels: &[String]) -> String {
-    let names: Vec<String> = labels.iter().map(|label| sum_name(label)).collect();
-    let each = alike(&names).into_iter().map(|AlikeLabels { name, places, .. }| match places.len() {
-        1 => name,
-        sums => format!("{name} ({sums})"),
+    let mut all: Vec<(Vec<String>, u64)> = Vec::new();
+    for label in labels {
+        let of = columns_of(&sum_name(label));
+        match all.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, sums)) => *sums += 1,
+            None => all.push((of, 1)),
+        }
+    }
+    let number = numbers::counted(labels.len() as u64, "noised sum");
+    let named = |of: &[String]| if of.is_empty() { "rows".to_owned() } else { of.join(" and ") };
+    if all.len() <= FAMILIES {
+        let each = all.iter().map(|(of, sums)| format!("{} of {}", numbers::count(*sums), named(of)));
+        return format!("{number}: {}", each.collect::<Vec<_>>().join(", "));
+    }
+    let mut columns: Vec<&String> = Vec::new();
+    all.iter().flat_map(|(of, _)| of).for_each(|name| {
+        if !columns.contains(&name) {
+            columns.push(name);
+        }
     });
-    format!("{} noised sums: {}", numbers::count(labels.len() as u64), each.collect::<Vec<_>>().join("; "))
+    let columns: Vec<&str> = columns.into_iter().map(String::as_str).collect();
+    format!("{number}: rows, sums, squares and products of {}", columns.join(", "))
+}
+
+/// The columns that a sum is of, by its name; none of a number of rows.
+fn columns_of(name: &str) -> Vec<String> {
+    let name = name.split_once(", ").map_or(name, |(name, _)| name);
+    let Some((_, of)) = name.split_once(" of ") else { return Vec::new() };
+    let of = of.split_once(" less ").map_or(of, |(of, _)| of);
+    let mut columns: Vec<String> = Vec::new();
+    for name in of.split(" and ").flat_map(|of| of.split(" times ")) {
+        if !columns.iter().any(|known| known == name) {
+            columns.push(name.to_owned());
+        }
+    }
+    columns
 }
 
 /// What is said of noised sums that are alike but for their group: their name, how many, and the deviations

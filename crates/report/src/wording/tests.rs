@@ -304,7 +304,15 @@ fn labels_are_put_together_by_what_they_are() {
         "sum of cost, centred, noised (2)",
     ];
     let sums = sums.map(str::to_owned);
-    assert_eq!(sums_in_words(&sums), "3 noised sums: rows of cost (2); centred sum of cost");
+    assert_eq!(sums_in_words(&sums), "3 noised sums: 3 of cost");
+    let names = ["rows", "rows of a and b", "sum of a", "sum of b times b, centred", "sum of a times b"];
+    let names = names.map(|name| format!("{name}, noised, dose = low"));
+    assert_eq!(sums_in_words(&names), "5 noised sums: 1 of rows, 2 of a and b, 1 of a, 1 of b");
+    let many: Vec<String> = (0..8).map(|i| format!("sum of c{i}, noised")).collect();
+    assert_eq!(
+        sums_in_words(&many),
+        "8 noised sums: rows, sums, squares and products of c0, c1, c2, c3, c4, c5, c6, c7"
+    );
     let outputs = sums.map(|label| ProgramOutput {
         label,
         value: "7".into(),

@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use study::StudyFile;
@@ -33,8 +33,17 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// A process that runs.
 pub struct RunningJob {
     run: u32,
-    stop: Arc<AtomicBool>,
+    stop: Arc<AtomicU8>,
+    /// Since when another party is known to have left the run.
+    left: Option<Instant>,
 }
+
+/// Why a process is ended.
+const STOPPED: u8 = 1;
+const PEER_LEFT: u8 = 2;
+/// How long a process may go on after another party has left: it notices by itself, unless it still waits for
+/// the other to come.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The processes of this service.
 #[derive(Default)]
@@ -54,14 +63,17 @@ impl Jobs {
     /// Ends the process of a proposal; false where there is none. Its run is `stopped`, and none begins until
     /// a person says so ([`crate::store::Store::hold`]).
     pub fn stop(&self, id: &ProposalId) -> bool {
-        self.lock().get(id).map(|job| job.stop.store(true, Ordering::Relaxed)).is_some()
+        self.lock().get(id).map(|job| job.stop.store(STOPPED, Ordering::Relaxed)).is_some()
     }
 
-    /// Whether an earlier run of a proposal has left something from which the next goes on.
-    pub fn keeps(&self, jobs: &Path, record: &ProposalRecord, runs: &[RunRow]) -> bool {
-        let begun = runs.iter().any(|run| run.begun_ms.is_some());
-        let state = folder(jobs, record).join("state");
-        begun && std::fs::read_dir(state).is_ok_and(|mut inside| inside.next().is_some())
+    /// Another party has left the run: its process is ended soon.
+    pub(super) fn peer_left(&self, id: &ProposalId) {
+        if let Some(job) = self.lock().get_mut(id)
+            && job.left.get_or_insert_with(Instant::now).elapsed() > GRACE
+        {
+            // A person's word stands.
+            let _ = job.stop.compare_exchange(0, PEER_LEFT, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 }
 
@@ -82,6 +94,15 @@ pub struct JobOrder<'a> {
 /// The folder of a proposal's runs.
 pub fn folder(jobs: &Path, record: &ProposalRecord) -> PathBuf {
     jobs.join(format!("{}-{}", &record.study().full()[..12], hex(&record.id().0)))
+}
+
+/// Whether an earlier run of a proposal has left something from which the next goes on: rows or work of a
+/// run that broke off, or what the ledger holds of its release.
+pub fn goes_on(jobs: &Path, ledger: &Path, record: &ProposalRecord, runs: &[RunRow]) -> bool {
+    let state = folder(jobs, record).join("state/tacit-runs");
+    let kept = || std::fs::read_dir(state).is_ok_and(|mut inside| inside.next().is_some());
+    let begun = runs.iter().any(|run| run.begun_ms.is_some());
+    begun && (kept() || super::settle::has_charged(ledger, record))
 }
 
 /// Writes study and party file of a run; the folder.
@@ -214,8 +235,8 @@ fn absolute(path: &Path) -> PathBuf {
 /// Starts the process of a run and waits for its end on a thread of its own: a child that ends with its
 /// parent ends with the thread that started it.
 pub fn start(house: &Arc<House>, id: ProposalId, run: u32, folder: PathBuf) {
-    let stop = Arc::new(AtomicBool::new(false));
-    house.jobs().lock().insert(id, RunningJob { run, stop: stop.clone() });
+    let stop = Arc::new(AtomicU8::new(0));
+    house.jobs().lock().insert(id, RunningJob { run, stop: stop.clone(), left: None });
     let house = house.clone();
     std::thread::spawn(move || {
         let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "tacit".into()));
@@ -238,7 +259,7 @@ pub fn start(house: &Arc<House>, id: ProposalId, run: u32, folder: PathBuf) {
 }
 
 /// Keeps what a process says, until it is over.
-fn watch(house: &Arc<House>, id: &ProposalId, run: u32, mut child: Child, stop: &AtomicBool) -> JobEnd {
+fn watch(house: &Arc<House>, id: &ProposalId, run: u32, mut child: Child, stop: &AtomicU8) -> JobEnd {
     let printed = child.stdout.take().map(|out| {
         std::thread::spawn(move || {
             let mut text = String::new();
@@ -251,10 +272,10 @@ fn watch(house: &Arc<House>, id: &ProposalId, run: u32, mut child: Child, stop: 
         let (house, id) = (house.clone(), *id);
         std::thread::spawn(move || keep_lines(&house, &id, run, out))
     });
-    let mut stopped = false;
+    let mut why = 0;
     let status = loop {
-        if stop.load(Ordering::Relaxed) && !stopped {
-            stopped = true;
+        if why == 0 && stop.load(Ordering::Relaxed) != 0 {
+            why = stop.load(Ordering::Relaxed);
             let _ = child.kill();
         }
         match child.try_wait() {
@@ -266,7 +287,11 @@ fn watch(house: &Arc<House>, id: &ProposalId, run: u32, mut child: Child, stop: 
     let printed = printed.and_then(|reader| reader.join().ok()).unwrap_or_default();
     let stored = lines.and_then(|reader| reader.join().ok()).unwrap_or_default();
     let failed = !status.is_some_and(|status| status.success());
-    JobEnd { stored, stopped, error: failed.then(|| error_of(&printed)) }
+    let error = failed.then(|| match why {
+        PEER_LEFT => ["peer", "left", "the other side has left the run"].map(str::to_owned),
+        _ => error_of(&printed),
+    });
+    JobEnd { stored, stopped: why == STOPPED, error }
 }
 
 /// Kind, code and message of what a process printed in the end.

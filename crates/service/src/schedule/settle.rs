@@ -124,6 +124,13 @@ fn debits(ledger: &Path, record: &ProposalRecord, own: net::KeyFingerprint) -> V
     lines.filter(|line| !told(&line.release)).take(DEBITS).collect()
 }
 
+/// Whether the ledger holds a release of this study already.
+pub fn has_charged(ledger: &Path, record: &ProposalRecord) -> bool {
+    let entries = Ledger::look(ledger).and_then(|ledger| ledger.entries()).unwrap_or_default();
+    let study = record.study().full();
+    entries.iter().any(|entry| entry.study == study && !entry.given_back)
+}
+
 /// A debit as a statement holds it: what sizes cost is a sum of fractions, of which it has the decimals.
 fn line(entry: &EntryRow) -> Option<DebitLine> {
     let number = |exact: &str, shown: &str| {

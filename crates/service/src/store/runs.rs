@@ -279,6 +279,18 @@ impl Store {
         })
     }
 
+    /// Number and hash of the newest entry of the log; none: there is none.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn log_head(&self) -> Result<Option<(u64, [u8; 32])>, Error> {
+        let sql = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
+        self.read(|connection| {
+            let head = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?));
+            connection.query_row(sql, [], head).optional()
+        })
+    }
+
     /// A number that changes when another process, such as `tacit service propose`, has written to the store.
     ///
     /// # Errors

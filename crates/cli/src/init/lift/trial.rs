@@ -13,6 +13,7 @@ use data::survey::ColumnSurvey;
 use page::numbers::{count, counted};
 use study::reader::nearest;
 use study::{Study, TrialArm};
+use terminal::output;
 
 /// A label is slight that so many times fewer rows have than an arm that is compared.
 const SLIGHT: u64 = 100;
@@ -254,10 +255,10 @@ fn is_arm(
         Answering::Asked => Ok(making.how.choose("--leave-out LABEL", &question, &answers, Some(0))? == 1),
         _ if rows < guess::LABEL_ROWS => Ok(false),
         _ => {
-            eprintln!(
+            output::say(&format!(
                 "note: \"{label}\" of \"{name}\" stands in {rows_told} alone, and is taken for an arm that \
                  is left out: correct the file if it is a mistake"
-            );
+            ));
             Ok(true)
         }
     }
@@ -343,12 +344,12 @@ pub fn settle(
     );
     let smallest = control.min(test);
     if smallest < LEAST {
-        eprintln!(
+        output::say(&format!(
             "note: an arm has {} people. Fewer than {} are not shown: a run is refused unless --spend-anyway \
              is said.",
             count(smallest),
             count(LEAST)
-        );
+        ));
     }
     refuse_small(&lenient, TrialSide::Publisher, &rows)?;
     offer(making, &lenient, TrialSide::Publisher, &rows)?;
