@@ -460,6 +460,11 @@ fn guarantee(
     lines
 }
 
+/// What no guarantee of a study of so many parties covers, as its reports will say.
+pub fn not_covered(parties: usize) -> [String; 2] {
+    [bending(parties), UNREVIEWED.to_owned()]
+}
+
 /// What so many parties are assumed to do, and what one could that does not.
 fn bending(parties: usize) -> String {
     let honest = match parties {

@@ -21,5 +21,6 @@ pub mod run;
 pub mod simulate;
 pub mod spool;
 pub mod stages;
+pub mod told;
 pub mod usage;
 pub mod workers;

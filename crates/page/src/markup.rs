@@ -28,6 +28,11 @@ pub fn text(text: impl AsRef<str>) -> Markup {
     Markup(escaped(text.as_ref()))
 }
 
+/// Text of several lines, which keep their breaks; each is escaped and cleaned.
+pub fn text_lines(text: &str) -> Markup {
+    Markup(text.lines().map(escaped).collect::<Vec<_>>().join("\n"))
+}
+
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean(text).chars() {

@@ -32,8 +32,19 @@ pub fn render(report: &RunReport) -> String {
         true => format!("{}: report of {}", clean(&report.study.title), wording::whose(report)),
         false => format!("{}: what {} sees", clean(&report.study.title), wording::whose(report)),
     };
-    let mut parts = vec![header(report)];
-    parts.extend(results(report));
+    let parts = [header(report)].into_iter().chain(sections(report)).collect();
+    let footer = format!(
+        "Made by Tacit. The file report.json beside this page holds the same numbers for programs, in the \
+         format {}.",
+        clean(&report.format)
+    );
+    page(title, parts, footer)
+}
+
+/// All of a report beneath its title, for a page that has a frame of its own.
+#[must_use]
+pub fn sections(report: &RunReport) -> Vec<Markup> {
+    let mut parts = results(report);
     parts.push(section("Privacy", tables::privacy(report)));
     parts.push(section("Disclosed beyond the result", tables::disclosed(report)));
     parts.push(section("What the guarantee covers", [list(&report.guarantee)]));
@@ -43,12 +54,14 @@ pub fn render(report: &RunReport) -> String {
     parts.push(section("Parties", tables::parties(report)));
     let computed = tables::computed(&report.study, &report.mode, Some(wording::engine(report)));
     parts.push(section(wording::COMPUTED, [computed].into_iter().chain(cost(report))));
-    let footer = format!(
-        "Made by Tacit. The file report.json beside this page holds the same numbers for programs, in the \
-         format {}.",
-        clean(&report.format)
-    );
-    page(title, parts, footer)
+    parts
+}
+
+/// The figures of a report as files of their own: a name, and SVG that stands alone.
+#[must_use]
+pub fn figures(report: &RunReport) -> Vec<(String, String)> {
+    let all = Markup::all(sections(report)).into_string();
+    page::svg::standing_alone(&all, page::SHEET)
 }
 
 /// The page of a public result by itself: the same at all parties.

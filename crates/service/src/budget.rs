@@ -125,6 +125,28 @@ fn many(left: &Rational, cost: &Rational, what: &str) -> Option<StudiesLeft> {
     Some(StudiesLeft { of: format!("{what}, at {}", shown(cost)), count })
 }
 
+/// What a viewer has had of a data set, what one study more takes of its budget, and how many like it are
+/// left after that. No ledger: nothing was spent yet.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub fn after(
+    set: &DataSet,
+    ledger: Option<&Ledger>,
+    viewer: &str,
+    rho: &Rational,
+) -> Result<(Rational, String), Error> {
+    let spent = ledger.map_or(Ok(ratio(0, 1)), |ledger| ledger.spent(&set.lineage, viewer))?;
+    let left = (&set.budget - &spent - rho).max(ratio(0, 1));
+    let fits = &spent + rho <= set.budget;
+    let more = match (fits, *rho > ratio(0, 1)) {
+        (false, _) => "It is more than is left: the ledger would refuse it".to_owned(),
+        (true, false) => "It takes nothing".to_owned(),
+        (true, true) => format!("{} more like it after this one", (left / rho).to_integer()),
+    };
+    Ok((spent, more))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

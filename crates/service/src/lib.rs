@@ -6,8 +6,11 @@
 //! on threads that may wait.
 
 mod agree;
+mod backup;
 mod budget;
+mod changes;
 mod findings;
+mod lift_form;
 mod link;
 mod names;
 mod notices;
@@ -19,10 +22,13 @@ mod schedule;
 mod secrets;
 mod settings;
 mod store;
+mod told;
+mod totp;
 mod web;
 mod weigh;
 
 pub use agree::{AgreeOrder, agree};
+pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, is_account_name};
 pub use roles::Grant;

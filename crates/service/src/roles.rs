@@ -4,10 +4,10 @@
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What an account is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HouseRole {
     /// Sees nothing that was not given.
@@ -41,20 +41,28 @@ impl HouseRole {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }
 
+    /// Whether it takes two people to give it: whoever has it may do more than look at their own account.
+    #[must_use]
+    pub fn is_weighty(self) -> bool {
+        self != Self::Viewer
+    }
+
     /// What who has it may do, in a sentence for a form.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Viewer => "sees their own account alone",
-            Self::Analyst => "sees which columns our data have",
-            Self::Steward => "answers for data: checks them, sees their columns and budgets",
-            Self::Operator => "runs the machine: accounts, rules, checks of data; sees no columns",
+            Self::Viewer => "reads the reports that were given to them",
+            Self::Analyst => "proposes studies and reads their reports; sees which columns our data have",
+            Self::Steward => "answers for data: decides on studies, checks files, sees columns and budgets",
+            Self::Operator => {
+                "runs the machine: accounts, rules, checks, runs; sees no columns and no results"
+            }
         }
     }
 }
 
 /// A role for all data sets or for one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Grant {
     /// The role.
     pub role: HouseRole,
@@ -105,6 +113,34 @@ pub enum Action {
     SeeRules,
     /// Add accounts, give and take roles, make sign-in links.
     ManageAccounts,
+    /// Confirm that somebody becomes a steward or an analyst, or gets into such an account.
+    ConfirmAccess,
+    /// The same of operators.
+    ConfirmOperator,
+    /// Tighten rules; propose to loosen them, and confirm what an operator proposes.
+    RulesAsSteward,
+    /// Tighten rules; propose to loosen them, and confirm what a steward proposes.
+    RulesAsOperator,
+    /// See the whole audit log, verify and export it.
+    SeeAudit,
+    /// End sessions of others, see the machine, back up.
+    Operate,
+    /// Draft, preview and propose studies.
+    Propose,
+    /// See that a study is there, what it would reveal, and where it stands.
+    SeeStudy,
+    /// Write a note to the other parties of a study.
+    Note,
+    /// Consent to a study, or refuse it.
+    Decide,
+    /// Take back what was proposed or consented to.
+    Withdraw,
+    /// Begin a run early, or stop one.
+    Run,
+    /// Read the report of a study.
+    ReadReport,
+    /// Give the report of a study to somebody.
+    GiveReport,
 }
 
 /// What it is asked for.
@@ -116,6 +152,19 @@ pub enum Subject<'a> {
     Data(&'a str),
     /// An account.
     Account(&'a str),
+    /// A study.
+    Study(StudySubject<'a>),
+}
+
+/// What of a study decides who may do what with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StudySubject<'a> {
+    /// The account of this organisation that proposed it; empty: another organisation did.
+    pub by: &'a str,
+    /// The data set that it reads here; none: nobody has said which yet.
+    pub data: Option<&'a str>,
+    /// Whether its report was given to who asks.
+    pub given: bool,
 }
 
 /// Whether somebody may do something.
@@ -123,6 +172,7 @@ pub enum Subject<'a> {
 pub fn may(actor: &Asker, action: Action, subject: Subject<'_>) -> bool {
     let is = |role: HouseRole| actor.grants.iter().any(|grant| grant.role == role && covers(grant, subject));
     let any = |roles: &[HouseRole]| roles.iter().any(|role| is(*role));
+    let of_all = |role| actor.grants.iter().any(|grant| grant.role == role && grant.data.is_none());
     match (action, subject) {
         (Action::SeeOwn, Subject::House) => true,
         (Action::SeeOwn, Subject::Account(name)) => name == actor.name,
@@ -134,6 +184,34 @@ pub fn may(actor: &Asker, action: Action, subject: Subject<'_>) -> bool {
         (Action::ManageAccounts, Subject::Account(name)) => {
             is(HouseRole::Operator) && (!actor.separate || name != actor.name)
         }
+        (Action::ConfirmAccess | Action::RulesAsSteward, Subject::Data(_)) => is(HouseRole::Steward),
+        (Action::ConfirmAccess | Action::RulesAsSteward, Subject::House) => of_all(HouseRole::Steward),
+        (Action::ConfirmOperator, Subject::House) => {
+            of_all(HouseRole::Steward) || of_all(HouseRole::Operator)
+        }
+        (Action::RulesAsOperator, Subject::House | Subject::Data(_)) => of_all(HouseRole::Operator),
+        (Action::SeeAudit, Subject::House) => any(&[HouseRole::Steward, HouseRole::Operator]),
+        (Action::Operate, Subject::House) => of_all(HouseRole::Operator),
+        (Action::Propose, Subject::House) => is(HouseRole::Analyst),
+        (action, Subject::Study(study)) => may_with(actor, action, study, &is),
+        _ => false,
+    }
+}
+
+/// What concerns one study; `is` says whether somebody has a role for it. Who runs the machine neither
+/// decides nor sees results.
+fn may_with(actor: &Asker, action: Action, study: StudySubject<'_>, is: &dyn Fn(HouseRole) -> bool) -> bool {
+    let own = study.by == actor.name && is(HouseRole::Analyst);
+    let answers = is(HouseRole::Steward);
+    let given = study.given && is(HouseRole::Viewer);
+    match action {
+        Action::SeeStudy => own || answers || is(HouseRole::Analyst) || is(HouseRole::Operator) || given,
+        Action::Note => own || answers || is(HouseRole::Analyst),
+        Action::Decide => answers && (!actor.separate || study.by != actor.name),
+        Action::Withdraw => own || answers,
+        Action::Run => own || answers || is(HouseRole::Operator),
+        Action::ReadReport => own || answers || given,
+        Action::GiveReport => answers,
         _ => false,
     }
 }
@@ -144,6 +222,10 @@ fn covers(grant: &Grant, subject: Subject<'_>) -> bool {
     match (&grant.data, subject) {
         (None, _) => true,
         (Some(own), Subject::Data(data)) => own == data,
+        (Some(own), Subject::Study(study)) => match study.data {
+            Some(data) => own == data,
+            None => grant.role != HouseRole::Operator,
+        },
         (Some(_), Subject::House | Subject::Account(_)) => grant.role != HouseRole::Operator,
     }
 }

@@ -6,11 +6,18 @@ mod buckets;
 mod certificate;
 mod checking;
 mod door;
+mod events;
 mod guard;
 mod listen;
 mod pages;
 mod shell;
+#[cfg(test)]
+mod staff_tests;
+#[cfg(test)]
+mod tests;
 mod visit;
+mod watch;
+mod weighing;
 
 pub use listen::{Listening, listen};
 
@@ -20,6 +27,7 @@ use crate::rules::{Rules, RulesNow};
 use crate::schedule::Jobs;
 use crate::settings::RulesFile;
 use crate::store::{RecordedAct, SERVICE, Store};
+use crate::told::ToldShelf;
 use base::Error;
 use buckets::Buckets;
 use checking::Checking;
@@ -28,6 +36,8 @@ use statements::ProposalId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+use watch::LogWatch;
+use weighing::Weighing;
 
 /// All that a running service has.
 pub struct House {
@@ -36,6 +46,11 @@ pub struct House {
     desk: PasswordDesk,
     buckets: Buckets,
     checking: Checking,
+    watch: LogWatch,
+    /// Held while a peer is tested: that takes a thread for up to a minute.
+    testing: std::sync::Mutex<()>,
+    weighing: Weighing,
+    told: ToldShelf,
     path: PathBuf,
     identity: Option<Identity>,
     links: LinkBoard,
@@ -50,6 +65,7 @@ impl House {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = RulesFile::read(path)?;
         let store = Store::open(&file.settings.store)?;
+        crate::backup::refuse_copy(&store)?;
         // Pages for people need no key; without one nothing is said to other organisations.
         let key = &file.settings.identity;
         let identity = key.exists().then(|| Identity::load(key)).transpose()?;
@@ -60,6 +76,10 @@ impl House {
             desk: PasswordDesk::open()?,
             buckets: Buckets::default(),
             checking: Checking::default(),
+            watch: LogWatch::default(),
+            testing: std::sync::Mutex::default(),
+            weighing: Weighing::default(),
+            told: ToldShelf::default(),
             path: path.to_owned(),
             identity,
             links: LinkBoard::default(),
@@ -89,6 +109,12 @@ impl House {
     #[must_use]
     pub fn jobs(&self) -> &Jobs {
         &self.jobs
+    }
+
+    /// Whether a peer has signed more of the log here than there is, or something else: then nobody can say
+    /// what was spent.
+    pub(crate) fn log_is_behind(&self) -> bool {
+        self.watch.seen().of_own.iter().any(|(_, _, standing)| standing.is_wrong())
     }
 
     /// Where the folders of runs are: beside the store.

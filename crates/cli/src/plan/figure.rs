@@ -17,7 +17,7 @@ use terminal::output;
 pub fn write(file: &Path, study: &Study, assumed: &Assumed, own: Option<&InputReport>) -> Result<(), Error> {
     let curves = interval_curves(study, assumed, own)?;
     let Question::Lift(lift) = &study.kind else { return Err(Error::misuse("a lift study has intervals")) };
-    let (unit, level) = (super::unit(study), lift.release.confidence.percent());
+    let (unit, level) = (job::told::unit(study), lift.release.confidence.percent());
     let up = |setting| match setting {
         "clamp" => "in % of the mean there".to_owned(),
         _ => format!("{unit} per person"),
@@ -95,7 +95,7 @@ const OF_OWN_FILE: &str = "These plots rest on sums of one party's file, which s
 fn about(study: &Study, assumed: &Assumed, level: u32) -> Vec<page::markup::Markup> {
     let outcome = assumed.outcome.as_ref();
     let mean = outcome.map_or_else(String::new, |outcome| {
-        format!("{} {} per person, {}", plain(outcome.mean, 4), super::unit(study), outcome.source)
+        format!("{} {} per person, {}", plain(outcome.mean, 4), job::told::unit(study), outcome.source)
     });
     let least = match &study.kind {
         Question::Lift(lift) => lift.release.minimum_group,

@@ -80,13 +80,13 @@ fn study_hash(text: &str) -> Result<StudyHash, &'static str> {
 }
 
 /// The organisation's rules, store and key.
-struct Opened {
+struct OwnHouse {
     settings: HouseSettings,
     store: Store,
     identity: Identity,
 }
 
-impl Opened {
+impl OwnHouse {
     fn of(file: &Path) -> Result<Self, Error> {
         let settings = RulesFile::read(file)?.settings;
         let store = Store::open(&settings.store)?;
@@ -137,7 +137,7 @@ fn now_ms() -> u64 {
 /// # Errors
 /// What is wrong with it, or with the store.
 pub fn propose(args: &ProposeArgs, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&args.file)?;
+    let opened = OwnHouse::of(&args.file)?;
     let (file, text) = StudyFile::read(&args.study)?;
     let text = study::canonical(&args.study.display().to_string(), &text)?;
     let side = CheckedSide::of_study(file, text.clone())?;
@@ -163,7 +163,7 @@ pub fn propose(args: &ProposeArgs, as_json: bool) -> Result<(), Error> {
 /// # Errors
 /// What stands against it.
 pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&args.study.file)?;
+    let opened = OwnHouse::of(&args.study.file)?;
     let row = opened.row(&args.study.hash)?;
     let record = opened.record(&row)?;
     let weighed = service::weigh(&opened.settings, &args.data, &record.proposed().text)?;
@@ -189,7 +189,7 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
 }
 
 /// What who consents by the command line reads.
-fn words(opened: &Opened, record: &ProposalRecord, data: &str, weighed: &WeighedStudy) -> String {
+fn words(opened: &OwnHouse, record: &ProposalRecord, data: &str, weighed: &WeighedStudy) -> String {
     let names = opened.names(record);
     let mut lines = vec![
         format!("{}: proposed by {}", base::clean(record.title()), names[record.proposer()]),
@@ -214,7 +214,7 @@ fn words(opened: &Opened, record: &ProposalRecord, data: &str, weighed: &Weighed
 /// # Errors
 /// When it may not be said any more.
 pub fn close(args: &ClosingArgs, withdraws: bool, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&args.study.file)?;
+    let opened = OwnHouse::of(&args.study.file)?;
     let row = opened.row(&args.study.hash)?;
     let reason = ClosingReason { code: ClosingCode::Other, text: args.text.clone() };
     let (said, word) = match withdraws {
@@ -230,7 +230,7 @@ pub fn close(args: &ClosingArgs, withdraws: bool, as_json: bool) -> Result<(), E
 /// # Errors
 /// When nobody has proposed it here.
 pub fn start(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&study.file)?;
+    let opened = OwnHouse::of(&study.file)?;
     let row = opened.row(&study.hash)?;
     let hash = row.study.full();
     let act = |what| RecordedAct { by: COMMAND_LINE, what, to: &hash, at: service::now() };
@@ -255,7 +255,7 @@ fn done(record: &ProposalRecord, word: &str, as_json: bool) -> Result<(), Error>
 /// # Errors
 /// When the store cannot be read.
 pub fn list(file: &Path, all: bool, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(file)?;
+    let opened = OwnHouse::of(file)?;
     let filter = ProposalFilter { open: !all, ..ProposalFilter::default() };
     let (mut rows, mut after) = (Vec::new(), None);
     loop {
@@ -289,7 +289,7 @@ fn shown(row: &ProposalRow) -> Value {
 /// # Errors
 /// When nobody has proposed it here.
 pub fn status(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
-    let opened = Opened::of(&study.file)?;
+    let opened = OwnHouse::of(&study.file)?;
     let row = opened.row(&study.hash)?;
     let record = opened.record(&row)?;
     let (names, sent) = (opened.names(&record), opened.store.sent(&row.id)?);

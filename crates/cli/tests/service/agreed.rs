@@ -7,7 +7,7 @@
 use base::Seed;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use net::Identity;
-use privacy::ledger::Ledger;
+use privacy::ledger::{Ledger, PUBLIC};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -128,7 +128,7 @@ impl Two {
         }
     }
 
-    /// Both have their answer, the same, and have paid for one release.
+    /// Both have their answer, and have paid for it once.
     fn is_answered_once(&self) {
         let results = [0, 1].map(|side| {
             let status = self.until(side, "the answer", |status| status["state"] == "answered");
@@ -142,9 +142,14 @@ impl Two {
             let path = self.home(side).join("own.ledger");
             let entries = Ledger::look(&path).and_then(|ledger| ledger.entries()).expect("a ledger");
             let paid = entries.iter().filter(|entry| entry.protects && !entry.given_back);
-            let paid: BTreeSet<_> =
-                paid.filter(|entry| entry.study == self.hash).map(|entry| entry.release.clone()).collect();
-            assert!(paid.len() == 1, "{} paid for {paid:?}", NAMES[side]);
+            let paid: Vec<&str> = paid
+                .filter(|entry| entry.study == self.hash)
+                .map(|entry| entry.viewer_key.as_str())
+                .collect();
+            // The result, which everybody sees, and the sizes of the match, which the other side does.
+            let viewers: BTreeSet<&str> = paid.iter().copied().collect();
+            let public = paid.iter().filter(|viewers| viewers.split(' ').any(|one| one == PUBLIC)).count();
+            assert!(paid.len() == viewers.len() && public == 1, "{} paid {paid:?}", NAMES[side]);
             self.verifies(side, &path);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::wire::{HEADS, LinkMessage, MESSAGE_BYTES};
 use super::{now_ms, peer_of};
-use crate::store::{Absorbed, PeerSender, ProposalFilter, SERVICE, Speaker};
+use crate::store::{Absorbed, PeerSender, SERVICE, Speaker};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
@@ -25,7 +25,6 @@ const SILENCE: Duration = Duration::from_secs(100);
 const COMPARE: Duration = Duration::from_secs(300);
 /// How long an acknowledgement is waited for before a statement is sent again.
 const AGAIN: Duration = Duration::from_secs(30);
-const DAY_MS: u64 = 86_400_000;
 /// Statements on their way at once.
 const ON_THE_WAY: u32 = 32;
 /// Messages of a peer that are taken without a pause, and the pause for each beyond.
@@ -94,9 +93,6 @@ async fn send(speaker: Arc<LinkSpeaker>) {
             if let Ok(heads) = speaker.store(move |house| house.store().heads(peer, HEADS)).await {
                 speaker.say(LinkMessage::Heads(heads)).await;
             }
-            if let Ok(Some((entry, hash))) = speaker.store(|house| house.store().log_head()).await {
-                speaker.say(LinkMessage::Log { entry, hash }).await;
-            }
         }
         on_the_way.retain(|_, sent| sent.elapsed() < AGAIN);
         if speaker.send_waiting(&mut on_the_way).await.is_err() {
@@ -116,6 +112,13 @@ impl LinkSpeaker {
     async fn ping(&self, answers_ms: u64) {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         self.say(LinkMessage::Ping { clock_ms: now_ms(), answers_ms, version }).await;
+        let head = self.store(|house| trail::log_head(&house.store().reader()?)).await;
+        // Where it cannot be read now, the next ping tells it.
+        if let Ok(head) = head
+            && let Some(hash) = base::unhex(&head.hash)
+        {
+            self.say(LinkMessage::Log { entry: head.last, hash }).await;
+        }
     }
 
     /// Does something with the store, on a thread that may wait.
@@ -173,11 +176,11 @@ impl LinkSpeaker {
             LinkMessage::No { digest, from, code } => {
                 self.store(move |house| refused(house, peer, &digest, from, &code)).await?;
             }
-            LinkMessage::Log { entry, hash } => {
-                self.store(move |house| witness(house, peer, entry, hash)).await?;
-            }
             LinkMessage::Ping { clock_ms, answers_ms, version } => {
                 self.clock(clock_ms, answers_ms, version).await;
+            }
+            LinkMessage::Log { entry, hash } => {
+                self.house.links().note(&peer, self.connection, |link| link.log = Some((entry, hash)));
             }
             LinkMessage::Busy(seconds) => {
                 let until = now_ms() + 1_000 * u64::from(seconds.min(3_600));
@@ -256,7 +259,7 @@ fn compare(
     };
     let (mut wants, mut older) = (Vec::new(), false);
     for (id, heads) in theirs {
-        let here = store.standing(id)?.map(|record| record.heads()).unwrap_or_default();
+        let here = store.heads_of(id)?;
         if of(heads, peer) > of(&here, peer) {
             wants.push((*id, of(&here, peer)));
         }
@@ -325,26 +328,6 @@ fn refuse_by_rules(house: &House, id: &ProposalId) -> Result<(), Error> {
         house.store().say(speaker, id, Said::Refuse(reason))?;
     }
     Ok(())
-}
-
-/// Signs that this side has seen a peer's log, about the newest proposal with it: once a day, and when that
-/// proposal is over.
-fn witness(house: &House, peer: KeyFingerprint, entry: u64, hash: [u8; 32]) -> Result<(), Error> {
-    let filter = ProposalFilter { party: Some(peer), ..ProposalFilter::default() };
-    let rows = house.store().list(&filter, None)?;
-    let (Some(row), Some(identity)) = (rows.first(), house.identity()) else { return Ok(()) };
-    let Some(record) = house.store().standing(&row.id)? else { return Ok(()) };
-    let own = record.place(&identity.fingerprint()).map_or(&[][..], |place| record.chain(place));
-    let last = own.iter().rev().find(|one| matches!(one.body().said, Said::Witness { .. }));
-    let now = now_ms();
-    let old = last.is_none_or(|one| one.body().at_ms + DAY_MS < now);
-    // One word after the end of a study is enough: each is an entry of both logs itself.
-    let after_end = last.is_none_or(|one| one.body().number + 1 < own.len().try_into().unwrap_or(u32::MAX));
-    if record.is_frozen() || !(old || (row.state.is_final() && after_end)) {
-        return Ok(());
-    }
-    let speaker = Speaker { by: SERVICE, identity, at_ms: now };
-    house.store().say(speaker, &row.id, Said::Witness { of: peer, entry, hash }).map(drop)
 }
 
 /// The peer does not keep a statement: what is missing is sent first, and what it will never keep is not sent

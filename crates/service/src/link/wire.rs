@@ -48,11 +48,11 @@ pub enum LinkMessage {
     },
     /// Nothing more for so many seconds.
     Busy(u32),
-    /// The newest entry of the sender's log: the receiver signs that it has seen it.
+    /// Where the sender's audit log stands, for the receiver to say that it has seen it.
     Log {
-        /// Its number.
+        /// The number of its newest entry.
         entry: u64,
-        /// Its hash.
+        /// The hash of that.
         hash: [u8; 32],
     },
 }

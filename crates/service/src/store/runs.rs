@@ -261,33 +261,27 @@ impl Store {
     ) -> Result<Vec<(ProposalId, Vec<StatementHead>)>, Error> {
         let open = "SELECT id FROM proposals WHERE open AND row IN (SELECT proposal FROM parties \
                     WHERE party = ?1) ORDER BY row DESC LIMIT ?2";
+        let ids: Vec<ProposalId> = self.read(|connection| {
+            let mut query = connection.prepare_cached(open)?;
+            query.query_map(params![peer.bytes(), most], |row| row.get(0).map(ProposalId))?.collect()
+        })?;
+        ids.into_iter().map(|id| Ok((id, self.heads_of(&id)?))).collect()
+    }
+
+    /// Where the chains about one proposal stand; no statement is read for it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn heads_of(&self, id: &ProposalId) -> Result<Vec<StatementHead>, Error> {
         let heads = "SELECT author, number, digest FROM statements AS one WHERE proposal = ?1 AND number = \
                      (SELECT max(number) FROM statements WHERE proposal = ?1 AND author = one.author) \
                      GROUP BY author ORDER BY author";
         self.read(|connection| {
-            let ids = connection
-                .prepare_cached(open)?
-                .query_map(params![peer.bytes(), most], |row| row.get(0).map(ProposalId))?
-                .collect::<Result<Vec<_>, _>>()?;
-            let mut query = connection.prepare_cached(heads)?;
             let head = |row: &Row<'_>| {
                 let author = KeyFingerprint::from_bytes(row.get(0)?);
                 Ok(StatementHead { author, count: row.get::<_, u32>(1)? + 1, digest: row.get(2)? })
             };
-            let of = |id: ProposalId| Ok((id, query.query_map([id.0], head)?.collect::<Result<_, _>>()?));
-            ids.into_iter().map(of).collect()
-        })
-    }
-
-    /// Number and hash of the newest entry of the log; none: there is none.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn log_head(&self) -> Result<Option<(u64, [u8; 32])>, Error> {
-        let sql = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
-        self.read(|connection| {
-            let head = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?));
-            connection.query_row(sql, [], head).optional()
+            connection.prepare_cached(heads)?.query_map([id.0], head)?.collect()
         })
     }
 

@@ -254,6 +254,10 @@ impl Store {
         if !statement.body().recipients.contains(&own) {
             return no("other", digest, 0);
         }
+        // What is sent again costs nothing but this look.
+        if self.statement(&digest)?.is_some_and(|known| known == bytes) {
+            return Ok(Absorbed::Have { digest, proposal, new: false });
+        }
         let taken =
             self.within(|write| take(write, own, from, at_ms, &statement).map(|new| new.then_some(())));
         match taken {
@@ -585,8 +589,8 @@ pub fn kind_of(said: &Said) -> &'static str {
 fn insert(write: &Transaction<'_>, record: &ProposalRecord, by: &str, at_ms: u64) -> Result<(), Error> {
     let file = StudyFile::parse("the study", &record.proposed().text)?;
     let kind = crate::policy::kind_of(file.first());
-    let sql = "INSERT INTO proposals (id, study, title, kind, proposer, by, made_ms, changed_ms, state, open, \
-               ours, decided) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 'proposed', 1, 0, 0)";
+    let sql = "INSERT INTO proposals (id, study, title, kind, proposer, by, made_ms, changed_ms, state, \
+               open, ours, decided) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 'proposed', 1, 0, 0)";
     let proposer = record.parties()[record.proposer()].bytes();
     let (id, study) = (record.id(), record.study());
     let values = params![id.0, study.as_bytes(), record.title(), kind, proposer, by, at_ms.cast_signed()];

@@ -12,7 +12,7 @@ pub const COOKIE: &str = "__Host-tacit";
 pub struct Answer {
     status: StatusCode,
     headers: Vec<(HeaderName, String)>,
-    body: String,
+    body: Vec<u8>,
     cookie: Option<String>,
 }
 
@@ -22,14 +22,22 @@ impl Answer {
     pub fn page(status: StatusCode, page: Markup) -> Self {
         let body = format!("<!DOCTYPE html>\n{}\n", page.into_string());
         let kind = (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned());
-        Self { status, headers: vec![kind], body, cookie: None }
+        Self { status, headers: vec![kind], body: body.into_bytes(), cookie: None }
+    }
+
+    /// A file to keep, under a name of ours.
+    #[must_use]
+    pub fn file(kind: &str, name: &str, body: Vec<u8>) -> Self {
+        let keep = format!("attachment; filename=\"{name}\"");
+        let headers = vec![(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, keep)];
+        Self { status: StatusCode::OK, headers, body, cookie: None }
     }
 
     /// Go on to a path of ours, which is asked for by GET.
     #[must_use]
     pub fn go(path: &str) -> Self {
         let headers = vec![(header::LOCATION, path.to_owned())];
-        Self { status: StatusCode::SEE_OTHER, headers, body: String::new(), cookie: None }
+        Self { status: StatusCode::SEE_OTHER, headers, body: Vec::new(), cookie: None }
     }
 
     /// With a header.
@@ -44,6 +52,12 @@ impl Answer {
     pub fn with_session(mut self, token: &SecretToken) -> Self {
         self.cookie = Some(format!("{COOKIE}={}; Path=/; Secure; HttpOnly; SameSite=Strict", token.text()));
         self
+    }
+
+    /// With the cookie of a session, unless it says something about cookies already.
+    #[must_use]
+    pub fn or_session(self, token: &SecretToken) -> Self {
+        if self.cookie.is_some() { self } else { self.with_session(token) }
     }
 
     /// Without the cookie that the browser has.

@@ -73,7 +73,11 @@ pub fn start(house: &House, by: &str, data: &str) -> Result<bool, Error> {
 
 /// Runs a check, tells it the rules, and says what it said. The thread that starts it waits for it: a child
 /// that ends with its parent ends with the thread that started it.
-fn watch(mut command: Command, rules: String, told: impl FnOnce(String) + Send + 'static) -> JoinHandle<()> {
+pub fn watch(
+    mut command: Command,
+    rules: String,
+    told: impl FnOnce(String) + Send + 'static,
+) -> JoinHandle<()> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     std::thread::spawn(move || {
         told(match command.spawn() {

@@ -2,19 +2,34 @@
 
 mod account;
 mod accounts;
+mod audit;
 mod budget;
+mod confirmations;
+mod course;
 mod data;
+mod decide;
+mod help;
 mod home;
+mod operate;
+mod peers;
+mod propose;
+mod reading;
 mod rules;
+pub mod second;
 mod sign_in;
+mod studies;
+mod study;
 
 use super::door::{deed, missing, open, proven_deed, send, show};
-use super::{House, shell};
+use super::{House, events, shell};
+use crate::told::ToldSection;
 use axum::Router;
-use axum::extract::Path;
+use axum::extract::{DefaultBodyLimit, Path};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use base::limits::STUDY_BYTES;
+use page::markup::{Markup, element, text, text_lines, words};
 use std::sync::Arc;
 
 /// All of them.
@@ -26,6 +41,9 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/enter/{link}", open(sign_in::link).merge(send(sign_in::enter)))
         .route("/account", show(account::show))
         .route("/account/password", deed("change password", account::password))
+        .route("/account/second", proven_deed("new second step", second::new))
+        .route("/account/second/begin", proven_deed("begin second step", second::begin))
+        .route("/account/second/end", proven_deed("end second step", second::end))
         .route("/account/prove", deed("prove", account::prove))
         .route("/account/sessions/{id}/end", deed("end session", account::end_session))
         .route("/accounts", show(accounts::list).merge(proven_deed("add account", accounts::add)))
@@ -34,14 +52,69 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/accounts/{name}/take", proven_deed("take role", accounts::take))
         .route("/accounts/{name}/link", proven_deed("make link", accounts::link))
         .route("/accounts/{name}/end", proven_deed("end account", accounts::end))
+        .route("/confirmations", show(confirmations::show))
+        .route("/confirmations/{number}/confirm", proven_deed("confirm", confirmations::confirm))
+        .route("/confirmations/{number}/refuse", proven_deed("turn down", confirmations::turn_down))
         .route("/data", show(data::list))
         .route("/data/{name}", show(data::one))
         .route("/data/{name}/check", deed("check data", data::check))
         .route("/budget", show(budget::show))
         .route("/rules", show(rules::show))
+        .route("/rules/preview", deed("preview rules", rules::preview))
+        .route("/rules/change/{base}", proven_deed("change rules", rules::change))
+        .route("/rules/accept/{hash}", proven_deed("accept rules", rules::accept))
+        .route("/peers", show(peers::list).merge(proven_deed("add peer", peers::add)))
+        .route("/peers/{name}", show(peers::one))
+        .route("/peers/{name}/test", deed("test peer", peers::test))
+        .route("/peers/{name}/pause", deed("pause peer", peers::pause))
+        .route("/operate", show(operate::show))
+        .route("/operate/sessions/{id}/end", deed("end session of another", operate::end_session))
+        .route("/help", show(help::list))
+        .route("/help/{word}", show(help::one))
+        .route("/audit", show(audit::show))
+        .route("/audit/verify", deed("verify log", audit::verify))
+        .route("/audit/export", deed("export log", audit::export))
+        .merge(of_studies())
+        .route("/events", get(events::stream))
         .route("/health", get(|| async { StatusCode::OK }))
         .route("/assets/{hash}/{name}", get(asset))
         .fallback(missing)
+}
+
+/// Pages of studies.
+fn of_studies() -> Router<Arc<House>> {
+    // Every byte of a study that is pasted may be three on the way.
+    let propose = deed("propose study", propose::submit).layer(DefaultBodyLimit::max(3 * STUDY_BYTES));
+    Router::new()
+        .route("/studies", show(studies::list))
+        .route("/studies/new", show(propose::show).merge(propose))
+        .route("/drafts/{id}/drop", deed("drop draft", propose::drop_draft))
+        .route("/studies/{hash}", show(study::show))
+        .route("/studies/{hash}/note", deed("write note", study::note))
+        .route("/studies/{hash}/consent", deed("consent", decide::consent))
+        .route("/studies/{hash}/refuse", deed("refuse", decide::refuse))
+        .route("/studies/{hash}/withdraw", deed("withdraw", decide::withdraw))
+        .route("/studies/{hash}/run", show(course::show))
+        .route("/studies/{hash}/stop", deed("stop run", course::stop))
+        .route("/studies/{hash}/start", deed("start run", course::start))
+        .route("/studies/{hash}/report", show(reading::show))
+        .route("/studies/{hash}/report/give", deed("give report", reading::give))
+        .route("/studies/{hash}/report/{file}", show(reading::file))
+}
+
+/// What is said of a study, each under its heading.
+fn told_parts(heading: &'static str, sections: &[ToldSection]) -> impl Iterator<Item = Markup> {
+    sections.iter().map(move |section| {
+        let lines = section.lines.iter().map(|line| element("li", &[], [element("bdi", &[], [text(line)])]));
+        let lines = (!section.lines.is_empty()).then(|| element("ul", &[], lines));
+        let place = [("tabindex", "0"), ("aria-label", section.title.as_str()), ("role", "group")];
+        let table = (!section.table.is_empty()).then(|| {
+            let table = element("pre", &place, [text_lines(&section.table.join("\n"))]);
+            element("details", &[], [words("summary", "", "In numbers"), table])
+        });
+        let title = words(heading, "", &section.title);
+        element("section", &[], [title].into_iter().chain(lines).chain(table))
+    })
 }
 
 /// A file that is in the program: for ever the same under its path.
@@ -49,6 +122,7 @@ async fn asset(Path((hash, name)): Path<(String, String)>) -> axum::response::Re
     let path = format!("/assets/{hash}/{name}");
     let (kind, content) = match path.as_str() {
         path if path == shell::style().0 => ("text/css; charset=utf-8", shell::style().1.as_str()),
+        path if path == shell::script().0 => ("text/javascript; charset=utf-8", shell::script().1),
         shell::ICON_PATH => ("image/svg+xml", shell::ICON),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };

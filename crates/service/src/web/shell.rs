@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::visit::{Stop, Visit};
-use crate::roles::{Action, Subject};
+use crate::roles::{Action, StudySubject, Subject};
 use axum::http::{Method, StatusCode, header};
 use page::form::{FormField, button, form, hidden, whose};
 use page::markup::{Markup, element, text, words};
@@ -15,6 +15,15 @@ pub fn style() -> &'static (String, String) {
         let css = format!("{}{}", page::SHEET, include_str!("app.css"));
         let hash = blake3::hash(css.as_bytes()).to_hex();
         (format!("/assets/{}/style.css", &hash[..16]), css)
+    })
+}
+
+/// What makes pages live, with the path that names its content. Every page works without it.
+pub fn script() -> &'static (String, &'static str) {
+    static SCRIPT: OnceLock<(String, &'static str)> = OnceLock::new();
+    SCRIPT.get_or_init(|| {
+        let text = include_str!("app.js");
+        (format!("/assets/{}/app.js", &blake3::hash(text.as_bytes()).to_hex()[..16]), text)
     })
 }
 
@@ -43,9 +52,13 @@ pub fn with_status(
     if visit.signed.is_some() {
         notices.extend(visit.rules.standing.notice());
         if !visit.settings().policy.separate_duties {
-            let said = "Duties are not separate here: one person may propose a study and consent to it.";
+            let said = "Duties are not separate here: one person may propose a study and consent to it, give \
+                        roles and loosen rules.";
             notices.push(said.to_owned());
         }
+    }
+    if visit.may(Action::SeeAudit, Subject::House) {
+        notices.extend(visit.house.watch.seen().alarms());
     }
     let notices: Vec<Markup> = notices.iter().map(|notice| words("p", "", notice)).collect();
     let notices = (!notices.is_empty()).then(|| {
@@ -70,6 +83,7 @@ fn document(title: &str, body: Markup) -> Markup {
             element("meta", &[("name", "robots"), ("content", "noindex")], []),
             words("title", "", title),
             element("link", &[("rel", "stylesheet"), ("href", &style().0)], []),
+            element("script", &[("src", &script().0), ("defer", "")], []),
             element("link", &[("rel", "icon"), ("href", ICON_PATH), ("type", "image/svg+xml")], []),
         ],
     );
@@ -88,11 +102,17 @@ pub fn places(visit: &Visit<'_>) -> Vec<(&'static str, &'static str)> {
     let data = |action| visit.settings().data.keys().any(|name| visit.may(action, Subject::Data(name)));
     let all = [
         ("/", "Home", true),
+        ("/studies", "Studies", visit.may(Action::SeeStudy, Subject::Study(StudySubject::default()))),
         ("/data", "Data", data(Action::CheckData) || data(Action::SeeColumns)),
         ("/budget", "Budget", data(Action::SeeBudget)),
         ("/rules", "Rules", visit.may(Action::SeeRules, Subject::House)),
         ("/accounts", "Accounts", visit.may(Action::ManageAccounts, Subject::House)),
+        ("/confirmations", "To confirm", visit.may(Action::SeeRules, Subject::House)),
+        ("/peers", "Peers", visit.may(Action::SeeRules, Subject::House)),
+        ("/operate", "Operate", visit.may(Action::Operate, Subject::House)),
+        ("/audit", "Audit", visit.may(Action::SeeAudit, Subject::House)),
         ("/account", "Your account", true),
+        ("/help", "Help", true),
     ];
     all.into_iter().filter(|(_, _, shown)| *shown).map(|(path, label, _)| (path, label)).collect()
 }
@@ -157,6 +177,12 @@ pub fn stopped(visit: &Visit<'_>, stop: Stop) -> Answer {
             let to: Vec<&str> = visit.path.split('/').take(3).collect();
             let parts = [words("p", "", said), prove_form(visit, &to.join("/"))];
             return with_status(visit, StatusCode::FORBIDDEN, "Your password again", parts);
+        }
+        Stop::OneStep => {
+            let said = "Your role signs in with a second step here. Set one up first; nothing else was done.";
+            let link = element("a", &[("href", "/account")], [text("Set it up")]);
+            let parts = [words("p", "", said), element("p", &[], [link])];
+            return with_status(visit, StatusCode::FORBIDDEN, "A second step first", parts);
         }
         Stop::Missing => (StatusCode::NOT_FOUND, "Nothing is here", "There is no such page.".to_owned()),
         Stop::Denied => (

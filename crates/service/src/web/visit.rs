@@ -7,13 +7,15 @@ use crate::secrets::SecretToken;
 use crate::settings::HouseSettings;
 use crate::store::{OpenSession, RecordedAct};
 use base::Error;
+use net::{Identity, KeyFingerprint};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// One request.
 pub struct Visit<'a> {
     /// The service.
-    pub house: &'a House,
+    pub house: &'a Arc<House>,
     /// What holds.
     pub rules: RulesNow,
     /// Seconds since 1970.
@@ -53,6 +55,8 @@ pub enum Stop {
     Stale,
     /// The password has to be given again first.
     Unproven,
+    /// The person has to set up a second step first.
+    OneStep,
     /// A password that had to be given was wrong.
     WrongPassword,
     /// More requests than a person makes.
@@ -73,6 +77,11 @@ impl Visit<'_> {
     /// What `service.toml` says.
     pub fn settings(&self) -> &HouseSettings {
         &self.rules.settings
+    }
+
+    /// The key of this organisation; none where it has made none yet.
+    pub fn us(&self) -> Option<KeyFingerprint> {
+        self.house.identity().map(Identity::fingerprint)
     }
 
     /// Who is signed in; doors for people let nobody else in.

@@ -45,6 +45,7 @@ fn parts(visit: &Visit<'_>, wrong: &[String]) -> Result<Vec<Markup>, Stop> {
         mistakes(wrong),
         section("Roles", [roles]),
         section("Password", password),
+        section("Second step", super::second::parts(visit)?),
         section("Where you are signed in", [sessions(visit)?]),
         section("What was done", [acts]),
     ])
@@ -99,7 +100,7 @@ pub fn password(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// Takes the password once more, and goes back to where it was asked for.
 pub fn prove(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let token = crate::web::door::prove(visit)?;
+    let token = crate::web::door::prove(visit, visit.field("password"))?;
     let to = Some(visit.field("to")).filter(|to| is_ours(to)).unwrap_or("/");
     Ok(Answer::go(to).with_session(&token))
 }

@@ -1,33 +1,137 @@
 //! The first page: what this person must do first.
 
+use super::confirmations::may_confirm;
+use super::studies::{counted, link, listed, proposer, state_words};
 use crate::findings::DataFindings;
-use crate::roles::{Action, Subject};
+use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
+use crate::settings::ServicePeer;
+use crate::store::{ProposalFilter, ProposalRow};
 use crate::web::answer::Answer;
 use crate::web::checking::read;
-use crate::web::shell::{page, places, section};
+use crate::web::shell::{page, places, section, time};
 use crate::web::visit::{Stop, Visit};
 use page::markup::{Markup, element, text, words};
+use statements::ProposalState;
+
+/// Studies of each sort that are shown.
+const SHOWN: usize = 10;
 
 /// The page.
 pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::SeeOwn, Subject::House)?;
     let todo = todo(visit)?;
-    let list = match todo.is_empty() {
+    let waiting = waiting(visit)?;
+    let list = match todo.is_empty() && waiting.is_empty() {
         true => words("p", "", "Nothing waits for you."),
         false => {
             let item = |(said, path, label): (String, String, &str)| {
                 let link = element("a", &[("href", &path)], [text(label)]);
                 element("li", &[], [text(format!("{said} ")), link])
             };
-            element("ul", &[("class", "todo")], todo.into_iter().map(item))
+            let items = waiting.into_iter().chain(todo.into_iter().map(item));
+            element("ul", &[("class", "todo")], items)
         }
     };
     let links = places(visit).into_iter().filter(|(path, _)| *path != "/");
     let links =
         links.map(|(path, label)| element("li", &[], [element("a", &[("href", path)], [text(label)])]));
     let links = element("ul", &[], links.collect::<Vec<Markup>>());
-    Ok(page(visit, "Home", [section("For you", [list]), section("Where to go", [links])]))
+    let propose = visit.may(Action::Propose, Subject::House).then(|| {
+        let link = [("href", "/studies/new"), ("class", "button")];
+        element("p", &[], [element("a", &link, [text("Propose a study")])])
+    });
+    let mine = section("For you", [list].into_iter().chain(propose));
+    let mine = element("div", &[("id", "for-you"), ("data-live", "")], [mine]);
+    let going = element("div", &[("id", "going"), ("data-live", "")], going(visit)?);
+    Ok(page(visit, "Home", [mine, going, section("Where to go", [links])]))
+}
+
+/// Whether this person sees any studies.
+fn sees_studies(visit: &Visit<'_>) -> bool {
+    visit.may(Action::SeeStudy, Subject::Study(StudySubject::default()))
+}
+
+/// Studies that this person decides on, or of which it is this organisation's turn.
+fn waiting(visit: &Visit<'_>) -> Result<Vec<Markup>, Stop> {
+    if !sees_studies(visit) {
+        return Ok(Vec::new());
+    }
+    let filter = ProposalFilter { open: true, ours: true, ..ProposalFilter::default() };
+    let mine = |row: &ProposalRow| {
+        let study = StudySubject { by: &row.by, data: row.data.as_deref(), given: false };
+        let action = if row.decided { Action::Run } else { Action::Decide };
+        // What has been agreed runs by itself, unless something holds it.
+        visit.may(action, Subject::Study(study)) && (!row.decided || row.held.is_some())
+    };
+    let rows = listed(visit, filter, None)?;
+    let item = |row: &ProposalRow| {
+        let what = match (row.decided, &row.held) {
+            (false, _) => "Decide: ".to_owned(),
+            (true, Some(why)) => format!("Held ({why}): "),
+            (true, None) => "Your turn: ".to_owned(),
+        };
+        let from = element("bdi", &[], [text(proposer(visit, row))]);
+        let parts =
+            [text(what), link(row), text(", proposed by "), from, text(" on "), time(row.made_ms / 1_000)];
+        element("li", &[], parts)
+    };
+    Ok(rows.iter().filter(|row| mine(row)).take(SHOWN).map(item).collect())
+}
+
+/// What goes on and what came of others, for who sees studies.
+fn going(visit: &Visit<'_>) -> Result<Vec<Markup>, Stop> {
+    if !sees_studies(visit) {
+        return Ok(Vec::new());
+    }
+    let all = ProposalFilter::default;
+    let open = listed(visit, ProposalFilter { open: true, ..all() }, None)?;
+    let item = |row: &ProposalRow| {
+        let mut parts = vec![link(row), text(format!(": {}", state_words(row.state)))];
+        let runs =
+            matches!(row.state, ProposalState::Starting | ProposalState::Running | ProposalState::Half);
+        if runs {
+            let path = format!("/studies/{}/run", row.study.full());
+            parts.extend([text(", "), element("a", &[("href", &path)], [text("see how it goes")])]);
+        }
+        element("li", &[], parts)
+    };
+    let under_way = match open.is_empty() {
+        true => words("p", "", "Nothing is under way."),
+        false => element("ul", &[], open.iter().take(SHOWN).map(item)),
+    };
+    let of = |state| counted(visit, ProposalFilter { state: Some(state), ..all() });
+    let (answered, closed) = (of(ProposalState::Answered)?, of(ProposalState::Closed)?);
+    let studies = if answered == 1 { "study" } else { "studies" };
+    let said = format!("{answered} {studies} answered, {closed} refused or withdrawn. ");
+    let more = element("a", &[("href", "/studies")], [text("All studies")]);
+    let over = element("p", &[], [text(said), more]);
+    let mut parts = vec![section("Under way", [under_way]), section("Over", [over])];
+    parts.extend(links(visit));
+    Ok(parts)
+}
+
+/// How the links to other organisations stand.
+fn links(visit: &Visit<'_>) -> Option<Markup> {
+    let item = |(name, peer): (&String, &ServicePeer)| {
+        let link = visit.house.links().of(&peer.key);
+        let mut parts = vec![words("b", "", name)];
+        match (link.since_ms, &link.last_error) {
+            (Some(since), _) => parts.extend([text(": connected since "), time(since / 1_000)]),
+            (None, Some((at, why))) => {
+                let why = element("bdi", &[], [text(why)]);
+                parts.extend([text(": no connection since "), time(at / 1_000), text(": "), why]);
+            }
+            (None, None) => parts.push(text(": no connection yet")),
+        }
+        if link.is_skewed() {
+            parts.push(text("; the clocks are more than five minutes apart, so no run begins"));
+        }
+        element("li", &[], parts)
+    };
+    let peers = &visit.settings().peers;
+    let items: Vec<Markup> = peers.iter().map(item).collect();
+    (!items.is_empty()).then(|| section("Links", [element("ul", &[], items)]))
 }
 
 /// What waits for this person: what it is, where it is done, what the link says.
@@ -45,6 +149,14 @@ fn todo(visit: &Visit<'_>) -> Result<Vec<(String, String, &'static str)>, Stop> 
                     let said = format!("{name} decides on {data} by service.toml, and has no account.");
                     all.push((said, "/accounts".to_owned(), "Add it"));
                 }
+            }
+        }
+    }
+    if visit.may(Action::SeeRules, Subject::House) {
+        for one in visit.house.store.waiting_changes(visit.now)? {
+            if may_confirm(visit, &one)? {
+                let said = format!("{} proposes: {}, {}.", one.by, one.change.words(), one.change.subject());
+                all.push((said, "/confirmations".to_owned(), "Confirm or refuse"));
             }
         }
     }

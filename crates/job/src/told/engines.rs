@@ -1,6 +1,6 @@
 //! What each engine would take, for people.
 
-use job::plan::{Choice, Plan};
+use crate::plan::{Choice, Plan};
 use page::lines::wrapped;
 use page::numbers::{bytes, duration};
 use study::{ComputeEngine, Study};

@@ -1,6 +1,6 @@
 //! What a run costs in dollars, for people.
 
-use job::plan::{Bill, BillTotal};
+use crate::plan::{Bill, BillTotal};
 use page::numbers::{bytes, duration};
 use study::prices::BytePath;
 

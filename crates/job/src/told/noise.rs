@@ -1,6 +1,6 @@
 //! How wide the noise of a program's numbers is, for people.
 
-use job::plan::{DerivedNoise, MechanismNoise, Plan};
+use crate::plan::{DerivedNoise, MechanismNoise, Plan};
 use page::lines::{Fact, wrapped};
 use page::numbers::{plain, short};
 use privacy::ledger::PUBLIC;

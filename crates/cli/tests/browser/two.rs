@@ -1,0 +1,199 @@
+//! The whole life of a study by clicks: proposed at one organisation, consented to at both, run by two
+//! daemons, read on both sides.
+
+use super::driver::Browser;
+use super::house::password;
+use super::life::fill_in;
+use super::{browser, look};
+use data::generate::polio_thinned;
+use net::Identity;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const NAMES: [&str; 2] = ["registry", "hospitals"];
+/// Longest wait for anything: a machine may be slow.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A daemon of one organisation.
+struct Daemon {
+    home: PathBuf,
+    address: String,
+    child: Child,
+}
+
+impl Daemon {
+    fn begin(home: &Path, address: &str) -> Self {
+        let file = home.join("service.toml");
+        let tacit = || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+            command.arg("service");
+            command
+        };
+        let accepted = tacit().arg("accept").arg(&file).output().expect("tacit starts");
+        assert!(accepted.status.success(), "{}", String::from_utf8_lossy(&accepted.stderr));
+        let log = std::fs::File::create(home.join("log")).expect("a log");
+        let mut command = tacit();
+        let command = command.arg("run").arg(&file).arg("--json").stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().expect("tacit starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("it speaks");
+        assert!(line.contains("page"), "{line}");
+        Self { home: home.to_owned(), address: address.to_owned(), child }
+    }
+
+    /// Adds an account and enters by its link.
+    fn enter(&self, browser: &Browser, name: &str, role: &str) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+        let command = command.args(["service", "account", "add"]).arg(self.home.join("service.toml"));
+        let added = command.args([name, "--role", role, "--json"]).output().expect("tacit starts");
+        let added: serde_json::Value = serde_json::from_slice(&added.stdout).expect("JSON");
+        let path = added["link"].as_str().and_then(|link| link.split_once("/enter/")).expect("a link").1;
+        browser.go(&format!("https://{}/enter/{path}", self.address));
+        browser.fill("New password", &password(name));
+        browser.click("Set password");
+    }
+
+    /// Loads the page again until it says something.
+    #[track_caller]
+    fn wait(&self, browser: &Browser, said: &str) {
+        let until = Instant::now() + PATIENCE;
+        while !browser.text().contains(said) {
+            let log = || std::fs::read_to_string(self.home.join("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "never {said:?}: {}\n{}", browser.text(), log());
+            std::thread::sleep(Duration::from_millis(300));
+            browser.go(&browser.url());
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn rules(side: usize, keys: &[String; 2], ports: &[String]) -> String {
+    let port = |at: usize| ports[at].rsplit_once(':').expect("a port").1.to_owned();
+    let (other, run, there) = (1 - side, port(4 + side), port(5 - side));
+    let address = if side == 1 { format!("address = \"{}\"", ports[2]) } else { String::new() };
+    let columns =
+        [r#"["child_id", "arm", "injected", "region"]"#, r#"["child_id", "onset", "severity", "age_group"]"#];
+    format!(
+        r#"
+        format = "tacit-service/1"
+        name = "{name}"
+        identity = "own.key"
+        store = "service.db"
+        ledger = "own.ledger"
+        data_root = "data"
+        [web]
+        listen = "{web}"
+        [link]
+        listen = "{link}"
+        run_ports = "{run}-{run}"
+        [peers.{peer}]
+        key = "{key}"
+        {address}
+        run_ports = "{there}-{there}"
+        kinds = ["lift"]
+        [data.polio]
+        path = "{name}.csv"
+        lineage = "{name}"
+        columns = {columns}
+        peers = ["{peer}"]
+        stewards = ["stella"]
+        least_rows = 100
+        budget = 1.0
+        delta = "1e-6"
+        [policy]
+        kinds = ["lift"]
+        max_rho = 0.3
+        max_delta = "1e-7"
+        "#,
+        name = NAMES[side],
+        web = ports[side],
+        link = ports[2 + side],
+        peer = NAMES[other],
+        key = keys[other],
+        columns = columns[side],
+    )
+}
+
+/// Two daemons on this machine, with one child in twenty of the field trial, and all the cases.
+fn two(folder: &Path) -> [Daemon; 2] {
+    let ports: Vec<String> = (0..6).map(|_| base::free_address().expect("a port")).collect();
+    polio_thinned(folder, 7, 20).expect("made");
+    let keys = NAMES.map(|name| {
+        std::fs::create_dir_all(folder.join(name).join("data")).expect("made");
+        let identity = Identity::generate().expect("a key");
+        identity.save(&folder.join(name).join("own.key")).expect("saved");
+        let rows = format!("{name}.csv");
+        std::fs::rename(folder.join(&rows), folder.join(name).join("data").join(&rows)).expect("moved");
+        identity.fingerprint().to_string()
+    });
+    [0, 1].map(|side| {
+        let home = folder.join(NAMES[side]);
+        std::fs::write(home.join("service.toml"), rules(side, &keys, &ports)).expect("written");
+        Daemon::begin(&home, &ports[side])
+    })
+}
+
+/// Consents to the study that waits on the first page.
+fn consent(browser: &Browser, daemon: &Daemon, title: &str, seen: &dyn Fn(&Browser, &str)) {
+    daemon.wait(browser, &format!("Decide: {title}"));
+    browser.click(title);
+    seen(browser, "decide");
+    browser.click("Consent and sign");
+    seen(browser, "decided");
+    daemon.wait(browser, "consents until");
+}
+
+#[test]
+fn a_study_lives_from_the_form_to_the_report_on_both_sides() {
+    let (Some(ours), Some(theirs)) = (browser(1280), browser(360)) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let [registry, hospitals] = two(folder.path());
+    let wide = |browser: &Browser, name: &str| look(browser, &format!("life-{name}"), 1280);
+    let narrow = |browser: &Browser, name: &str| look(browser, &format!("life-{name}"), 360);
+    let title = "Did the vaccine help?";
+    registry.enter(&ours, "ana", "analyst");
+    ours.click("Propose a study");
+    fill_in(&ours, title);
+    ours.click("Preview");
+    ours.click("Propose");
+    ours.click("Sign out");
+    registry.enter(&ours, "stella", "steward");
+    consent(&ours, &registry, title, &wide);
+    hospitals.enter(&theirs, "stella", "steward");
+    theirs.go(&format!("https://{}/", hospitals.address));
+    consent(&theirs, &hospitals, title, &narrow);
+    for (browser, daemon, seen) in
+        [(&ours, &registry, &wide as &dyn Fn(&Browser, &str)), (&theirs, &hospitals, &narrow)]
+    {
+        daemon.wait(browser, "Answered: all parties have the result.");
+        seen(browser, "answered");
+        browser.click("The run");
+        seen(browser, "run");
+        assert!(browser.text().contains("match") && browser.text().contains("done"), "{}", browser.text());
+        browser.click("The report");
+        seen(browser, "report");
+        assert!(browser.text().contains("all its parties have the same number"), "{}", browser.text());
+        browser.click("Home");
+        seen(browser, "home");
+        browser.click("Budget");
+        seen(browser, "budget");
+        assert!(browser.complaints().is_empty());
+    }
+    // Both sides read the same public number.
+    let headline = "return document.querySelector('.headline').textContent";
+    let numbers = [(&ours, &registry), (&theirs, &hospitals)].map(|(browser, daemon)| {
+        browser.go(&format!("https://{}/studies", daemon.address));
+        browser.click(title);
+        browser.click("The report");
+        browser.run(headline)
+    });
+    assert_eq!(numbers[0], numbers[1]);
+}

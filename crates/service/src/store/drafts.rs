@@ -1,0 +1,166 @@
+//! What people have of studies beside what organisations say: drafts that nobody else sees, and reports that
+//! were given to somebody.
+
+use super::{RecordedAct, Store};
+use base::Error;
+use rusqlite::{OptionalExtension, Row, params};
+use statements::ProposalId;
+
+/// Drafts that one account keeps at most: the oldest goes.
+const KEPT: u32 = 20;
+
+/// A draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftRow {
+    /// Its number.
+    pub id: u64,
+    /// What its author calls it.
+    pub title: String,
+    /// When it was kept, in seconds since 1970.
+    pub at: u64,
+    /// What was filled in.
+    pub fields: Vec<(String, String)>,
+}
+
+fn draft(row: &Row<'_>) -> Result<DraftRow, rusqlite::Error> {
+    let (id, at): (i64, i64) = (row.get(0)?, row.get(2)?);
+    let fields: String = row.get(3)?;
+    let fields = serde_json::from_str(&fields).unwrap_or_default();
+    Ok(DraftRow { id: id.unsigned_abs(), title: row.get(1)?, at: at.unsigned_abs(), fields })
+}
+
+impl Store {
+    /// Keeps a draft of whoever acts, in place of the one of this number where it is theirs.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn keep_draft(
+        &self,
+        act: &RecordedAct<'_>,
+        id: Option<u64>,
+        title: &str,
+        fields: &[(String, String)],
+    ) -> Result<(), Error> {
+        let text = serde_json::to_string(fields).map_err(|e| Error::misuse(format!("a draft: {e}")))?;
+        self.act(act, |transaction| {
+            let gone = "DELETE FROM drafts WHERE account = ?1 AND id = ?2";
+            transaction.execute(gone, params![act.by, id.map(u64::cast_signed)])?;
+            let sql = "INSERT INTO drafts (account, title, at, fields) VALUES (?1, ?2, ?3, ?4)";
+            transaction.execute(sql, params![act.by, title, act.at.cast_signed(), text])?;
+            let old = "DELETE FROM drafts WHERE account = ?1 AND id NOT IN (SELECT id FROM drafts WHERE \
+                       account = ?1 ORDER BY id DESC LIMIT ?2)";
+            transaction.execute(old, params![act.by, KEPT]).map(drop)
+        })
+    }
+
+    /// The drafts of an account, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn drafts(&self, account: &str) -> Result<Vec<DraftRow>, Error> {
+        let sql = "SELECT id, title, at, fields FROM drafts WHERE account = ?1 ORDER BY id DESC";
+        self.read(|connection| connection.prepare_cached(sql)?.query_map([account], draft)?.collect())
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn draft(&self, account: &str, id: u64) -> Result<Option<DraftRow>, Error> {
+        let sql = "SELECT id, title, at, fields FROM drafts WHERE account = ?1 AND id = ?2";
+        self.read(|connection| {
+            connection.query_row(sql, params![account, id.cast_signed()], draft).optional()
+        })
+    }
+
+    /// Takes a draft of whoever acts away.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn drop_draft(&self, act: &RecordedAct<'_>, id: u64) -> Result<(), Error> {
+        self.act(act, |transaction| {
+            let sql = "DELETE FROM drafts WHERE account = ?1 AND id = ?2";
+            transaction.execute(sql, params![act.by, id.cast_signed()]).map(drop)
+        })
+    }
+
+    /// Lets the account that an act is about read the report of a proposal.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn give_report(&self, act: &RecordedAct<'_>, id: &ProposalId) -> Result<(), Error> {
+        let sql = "INSERT OR IGNORE INTO given (proposal, account) VALUES (?1, ?2)";
+        self.act(act, |transaction| transaction.execute(sql, params![id.0, act.to]).map(drop))
+    }
+
+    /// Whether an account may read the report of a proposal because somebody gave it to them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn is_given(&self, id: &ProposalId, account: &str) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM given WHERE proposal = ?1 AND account = ?2";
+        self.read(|connection| {
+            connection.prepare_cached(sql)?.query_row(params![id.0, account], |_| Ok(())).optional()
+        })
+        .map(|found| found.is_some())
+    }
+
+    /// Who may read a report because somebody gave it to them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn given_to(&self, id: &ProposalId) -> Result<Vec<String>, Error> {
+        let sql = "SELECT account FROM given WHERE proposal = ?1 ORDER BY account";
+        self.read(|connection| connection.prepare_cached(sql)?.query_map([id.0], |row| row.get(0))?.collect())
+    }
+
+    /// Notes that one of two stewards agrees.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn approve(&self, act: &RecordedAct<'_>, id: &ProposalId, data: &str) -> Result<(), Error> {
+        let sql = "INSERT OR REPLACE INTO approvals (proposal, account, data) VALUES (?1, ?2, ?3)";
+        self.act(act, |transaction| transaction.execute(sql, params![id.0, act.by, data]).map(drop))
+    }
+
+    /// Who has agreed, where two have to, and for which data set.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn approvals(&self, id: &ProposalId) -> Result<Vec<(String, String)>, Error> {
+        let sql = "SELECT account, data FROM approvals WHERE proposal = ?1 ORDER BY account";
+        self.read(|connection| {
+            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            connection.prepare_cached(sql)?.query_map([id.0], row)?.collect()
+        })
+    }
+
+    /// Keeps what stood against a consent; nothing where it was given.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn keep_weighed(
+        &self,
+        act: &RecordedAct<'_>,
+        id: &ProposalId,
+        data: &str,
+        said: &str,
+    ) -> Result<(), Error> {
+        let sql = "INSERT OR REPLACE INTO weighed (proposal, at, data, said) VALUES (?1, ?2, ?3, ?4)";
+        self.act(act, |transaction| {
+            transaction.execute(sql, params![id.0, act.at.cast_signed(), data, said]).map(drop)
+        })
+    }
+
+    /// What stood against the last consent to a proposal that was tried: when, with which data, why not.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn weighed(&self, id: &ProposalId) -> Result<Option<(u64, String, String)>, Error> {
+        let sql = "SELECT at, data, said FROM weighed WHERE proposal = ?1 AND said <> ''";
+        self.read(|connection| {
+            let row = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?, row.get(2)?));
+            connection.query_row(sql, [id.0], row).optional()
+        })
+    }
+}

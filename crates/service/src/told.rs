@@ -1,0 +1,210 @@
+//! What a study is, in words: those of `tacit check` and `tacit plan`, under the headings of the page on
+//! which a steward decides. The text that is signed for is made of the same words.
+
+use base::Error;
+use job::check::{CheckSizes, CheckedSide, SideReport};
+use job::told;
+use page::lines::Fact;
+use page::numbers::{bytes, duration};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use study::StudyFile;
+
+/// Columns of what is shown as a table of text.
+const COLUMNS: usize = 76;
+
+/// A study and what is said of it.
+#[derive(Clone, Debug)]
+pub struct StudyTold {
+    /// What it says.
+    pub file: StudyFile,
+    /// Its text in the one form that is agreed on.
+    pub text: String,
+    /// The hash of its program.
+    pub program: String,
+    /// What is said, under headings.
+    pub sections: Vec<ToldSection>,
+    /// All the rho that each viewer gets, exact, by the name of a party or `public`.
+    pub rho: BTreeMap<String, String>,
+}
+
+/// Words under a heading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToldSection {
+    /// The heading.
+    pub title: String,
+    /// Sentences.
+    pub lines: Vec<String>,
+    /// A table of text, which keeps its breaks; empty: none.
+    pub table: Vec<String>,
+}
+
+impl ToldSection {
+    fn new(title: impl Into<String>, facts: Vec<Fact>) -> Self {
+        let lines = facts.into_iter().map(|fact| sentence(&fact.text)).collect();
+        Self { title: title.into(), lines, table: Vec::new() }
+    }
+}
+
+/// A fact as a sentence by itself, without what it says of flags: nobody types any here.
+fn sentence(text: &str) -> String {
+    let text = ["; --", ": --"].into_iter().fold(text, |text, flag| text.split(flag).next().unwrap_or(text));
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let stop = if text.ends_with(['.', ':']) { "" } else { "." };
+    format!("{first}{}{stop}", letters.as_str())
+}
+
+/// Reads a study, brings it into its one form and says what it would do. `us` is the key of this
+/// organisation: what it would learn is told apart. `rows` are those that the price is stated for.
+///
+/// # Errors
+/// What is wrong with the study, with its line.
+pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, Error> {
+    const NAME: &str = "the study";
+    let text = study::canonical(NAME, text)?;
+    let side = CheckedSide::of_study(StudyFile::parse(NAME, &text)?, text.clone())?;
+    let SideReport { report, agreed, built, .. } =
+        side.report(&CheckSizes { rows, ..CheckSizes::default() }, None)?;
+    let (study, plan) = (agreed.first(), &report.plan);
+    let mut parties: Vec<&study::Participant> = study.parties.iter().collect();
+    parties.sort_by_key(|party| party.key == us);
+    let mut sections: Vec<ToldSection> = parties
+        .into_iter()
+        .map(|party| {
+            let sees = |viewer: &str| viewer == party.name || viewer == "everybody";
+            let facts = told::revealed(&report, &built, study, &sees);
+            let gets = |viewer: &str| viewer == party.name;
+            let facts = facts.into_iter().chain(told::charges(plan, &gets)).collect();
+            let whose = if party.key == us { "you" } else { &party.name };
+            ToldSection::new(format!("What {whose} will learn"), facts)
+        })
+        .collect();
+    let fact = |text: &String| Fact::new("besides", text);
+    let besides = report.rows.iter().chain(&report.besides).map(fact);
+    let known = |fact: &Fact| {
+        let what = fact.text.split_once(": ").map_or("", |(_, what)| what);
+        report.besides.iter().any(|line| line.contains(what))
+    };
+    let tells = told::tells(plan).into_iter().filter(|fact| !known(fact));
+    let besides = besides.chain(told::servers(study)).chain(tells).collect();
+    let mut noise: Vec<Fact> = told::noise_from(&report, study).into_iter().collect();
+    noise.extend(told::left_out(study));
+    let mut noise = ToldSection::new("Noise", noise);
+    noise.table = told::noise_lines(plan, COLUMNS);
+    let open = job::compose::not_covered(study.parties.len());
+    let open = open.iter().map(String::as_str).chain([TOGETHER]).map(|line| Fact::new("open", line));
+    let (seconds, sent) = plan.stages.iter().fold((0.0, 0), |(seconds, sent), stage| {
+        (seconds + stage.seconds, sent + stage.bytes_sent.values().sum::<u64>())
+    });
+    let took = format!("about {} of both machines, and {} between them", duration(seconds), bytes(sent));
+    let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
+    cost.table = told::cost(plan, study, COLUMNS);
+    cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));
+    sections.extend([
+        ToldSection::new("What these numbers are", told::meanings(&built).into_iter().collect()),
+        ToldSection::new("What anybody learns besides", besides),
+        ToldSection::new("Not covered", open.collect()),
+        ToldSection::new("What it could see", told::effects(plan, study)),
+        noise,
+        cost,
+    ]);
+    sections.retain(|section| !section.lines.is_empty() || !section.table.is_empty());
+    let warnings: Vec<Fact> = report.warnings.iter().map(|line| Fact::new("warning", line)).collect();
+    if !warnings.is_empty() {
+        sections.insert(0, ToldSection::new("Before you decide", warnings));
+    }
+    let rho = plan.total.iter().map(|(viewer, total)| (viewer.clone(), total.rho.clone())).collect();
+    let program = report.study.program.clone();
+    Ok(StudyTold { file: agreed, text, program, sections, rho })
+}
+
+/// What no report can say of itself.
+const TOGETHER: &str = "who puts several results about the same people together learns more than each says: \
+                        the budget bounds what all of them say";
+
+/// Studies that are kept, told.
+const SHELF: usize = 64;
+
+/// What was told of the last studies that somebody read: their pages are asked for again and again.
+#[derive(Default)]
+pub struct ToldShelf(Mutex<VecDeque<([u8; 32], Arc<StudyTold>)>>);
+
+impl ToldShelf {
+    /// As [`tell`] with its own sizes.
+    ///
+    /// # Errors
+    /// As [`tell`].
+    pub fn tell(&self, text: &str, us: &str) -> Result<Arc<StudyTold>, Error> {
+        let name = *blake3::Hasher::new().update(us.as_bytes()).update(text.as_bytes()).finalize().as_bytes();
+        let shelf = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, told)) = shelf().iter().find(|(known, _)| *known == name) {
+            return Ok(told.clone());
+        }
+        let told = Arc::new(tell(text, us, None)?);
+        let mut shelf = shelf();
+        shelf.truncate(SHELF - 1);
+        shelf.push_front((name, told.clone()));
+        Ok(told)
+    }
+}
+
+impl StudyTold {
+    /// All that is said, as the text that a consent is signed for.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let section = |section: &ToldSection| {
+            let lines: Vec<&str> = [&section.title]
+                .into_iter()
+                .chain(&section.lines)
+                .chain(&section.table)
+                .map(|l| &**l)
+                .collect();
+            lines.join("\n")
+        };
+        let study = self.file.first();
+        let head = format!("{}: {}\nhash {}", study.name, study.title, self.file.hash().full());
+        let all: Vec<String> = [head].into_iter().chain(self.sections.iter().map(section)).collect();
+        all.join("\n\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFT: &str = include_str!("../../../examples/lift.toml");
+
+    #[test]
+    fn what_each_learns_stands_under_its_name() {
+        let told = tell(LIFT, "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", None).expect("told");
+        let titles: Vec<&str> = told.sections.iter().map(|section| section.title.as_str()).collect();
+        assert_eq!(
+            titles[..4],
+            [
+                "Before you decide",
+                "What hospitals will learn",
+                "What you will learn",
+                "What these numbers are"
+            ]
+        );
+        let theirs = &told.sections[1].lines;
+        assert!(
+            theirs.iter().any(|line| line.contains("Nothing is revealed to hospitals alone")),
+            "{theirs:?}"
+        );
+        assert!(theirs.iter().any(|line| line.contains("rho 0.11 for all that it gets")), "{theirs:?}");
+        assert!(!theirs.iter().any(|line| line.contains("registry alone")), "{theirs:?}");
+        assert_eq!(told.rho["hospitals"], "11/100");
+        let words = told.words();
+        assert!(words.contains("drawn inside the computation") || words.contains("Drawn inside"), "{words}");
+        assert_eq!(tell(&told.text, "", None).expect("again").text, told.text);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let wrong = LIFT.replace("clamp        = 1", "clamp        = 0");
+        let error = tell(&wrong, "", None).expect_err("no clamp of 0").to_string();
+        assert!(error.contains("the study, line 37"), "{error}");
+    }
+}

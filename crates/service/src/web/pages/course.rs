@@ -1,0 +1,261 @@
+//! How a run of a study goes: in words and whose turn it is, stage by stage, and what both sides said when.
+
+use super::decide::with_proof;
+use super::studies::{StudySeen, seen};
+use super::study::{said, state};
+use crate::findings::version;
+use crate::roles::Action;
+use crate::schedule::why_waiting;
+use crate::store::{RunLine, RunRow};
+use crate::web::answer::Answer;
+use crate::web::shell::{page, section, table, time};
+use crate::web::visit::{Stop, Visit};
+use page::form::{FormField, button, form};
+use page::markup::{Markup, element, text, words};
+use page::numbers::{bytes, count, duration};
+use terminal::progress::ProgressLine;
+
+/// Lines of a run that are read, and shown.
+const READ: u32 = 1_000;
+const SHOWN: usize = 50;
+
+/// The page.
+pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    let runs = visit.house.store.runs(&study.row.id)?;
+    let mut live = Vec::new();
+    let waits = why_waiting(visit.house, &study.row)?;
+    live.extend(waits.map(|why| words("p", "", format!("It waits: {why}."))));
+    match runs.last() {
+        None => live.push(words("p", "", "No run has begun here yet.")),
+        Some(run) => live.extend(of_run(visit, &study, run)?),
+    }
+    let mut said = said(visit, &study)?;
+    said.truncate(1);
+    live.push(section("What was said", said));
+    let again = element("a", &[("href", &visit.path)], [text("Look again")]);
+    let mut parts = vec![state(visit, &study)?, element("p", &[("class", "note")], [again])];
+    parts.extend(forms(visit, &study, runs.last())?);
+    parts.push(element("div", &[("id", "live"), ("data-live", "")], live));
+    let title = format!("Run of {}", study.record.title());
+    Ok(page(visit, &title, parts))
+}
+
+/// Where one stage is.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct StageProgress {
+    name: String,
+    /// Rows that it will handle.
+    rows: u64,
+    /// Of its newest step: its name, how much is done, of how much.
+    step: Option<(String, u64, u64)>,
+    /// Seconds and bytes of one that is over.
+    done: Option<(f64, u64)>,
+}
+
+/// The stages of a run by what its process said, in the order in which they began.
+fn stages<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<StageProgress> {
+    let mut all: Vec<StageProgress> = Vec::new();
+    for line in lines {
+        match serde_json::from_str(line) {
+            Ok(ProgressLine::Stage { name, rows }) => {
+                all.push(StageProgress { name, rows, ..StageProgress::default() });
+            }
+            Ok(ProgressLine::Progress { step, done, total }) => {
+                if let Some(stage) = all.last_mut() {
+                    stage.step = Some((step, done, total));
+                }
+            }
+            Ok(ProgressLine::Units { done, of, .. }) => {
+                if let Some(stage) = all.last_mut() {
+                    stage.step = Some(("units".to_owned(), done, of));
+                }
+            }
+            Ok(ProgressLine::StageDone { name, seconds, bytes, .. }) => {
+                if let Some(stage) = all.iter_mut().rev().find(|stage| stage.name == name) {
+                    stage.done = Some((seconds, bytes));
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Markup>, Stop> {
+    let lines = visit.house.store.lines(&study.row.id, run.run, 0, READ)?;
+    let stages = stages(lines.iter().map(|line| line.line.as_str()));
+    let mut parts = vec![how(run)];
+    // Error messages may hold names of files: they are for those who run the machine or answer for the data.
+    if visit.may(Action::Run, study.subject()) {
+        let why = run.message.as_ref();
+        parts.extend(why.map(|why| element("div", &[("class", "box stop")], [words("p", "", why)])));
+    }
+    let rows = stages.iter().enumerate().map(|(at, stage)| {
+        let over = stage.done.is_some() || run.ended_ms.is_some();
+        vec![text(&stage.name), bar(at, stage, over), text(count(stage.rows)), text(took(stage))]
+    });
+    if !stages.is_empty() {
+        let columns = ["Stage", "How far", "Rows", "Took"];
+        parts.push(section(
+            "Stages",
+            [table("Of this organisation's process", &columns, rows.collect::<Vec<_>>())],
+        ));
+    }
+    let newest = lines.iter().rev().filter_map(in_words).take(SHOWN);
+    let newest: Vec<Markup> = newest.collect();
+    if !newest.is_empty() {
+        let list = element("ul", &[], newest);
+        let title = words("summary", "", "What the process said, the newest first");
+        parts.push(element("details", &[], [title, list]));
+    }
+    Ok(parts)
+}
+
+fn how(run: &RunRow) -> Markup {
+    let mut parts = vec![text(format!("Run {}: ready ", run.run)), time(run.made_ms / 1_000)];
+    if let Some(at) = run.begun_ms {
+        parts.extend([text(", begun "), time(at / 1_000)]);
+    }
+    if let Some(at) = run.ended_ms {
+        parts.extend([text(", over "), time(at / 1_000)]);
+    }
+    let ended = match (run.outcome.as_deref(), run.kind.as_deref(), run.code.as_deref()) {
+        (None, ..) => String::new(),
+        (Some(outcome), Some(kind), Some(code)) => {
+            format!(": {outcome}, an error of kind {kind}, code {code}")
+        }
+        (Some(outcome), ..) => format!(": {outcome}"),
+    };
+    parts.push(text(ended + "."));
+    element("p", &[], parts)
+}
+
+/// How far a stage is, for eyes and ears.
+fn bar(at: usize, stage: &StageProgress, over: bool) -> Markup {
+    let (done, total) = match &stage.step {
+        _ if stage.done.is_some() => (1, 1),
+        Some((_, done, total)) => (*done, (*total).max(1)),
+        None => (0, 1),
+    };
+    let (value, most) = (done.min(total).to_string(), total.to_string());
+    let label = format!("Stage {}, {}", at + 1, stage.name);
+    let place = [("max", most.as_str()), ("value", &value), ("aria-label", &label)];
+    let said = match &stage.step {
+        _ if stage.done.is_some() => "done".to_owned(),
+        _ if over => "broken off".to_owned(),
+        Some((step, done, total)) => format!("{step}: {} of {}", count(*done), count(*total)),
+        None => "begun".to_owned(),
+    };
+    let bar = element("progress", &place, [text(&said)]);
+    element("span", &[("class", "far")], [bar, words("span", "note", format!(" {said}"))])
+}
+
+fn took(stage: &StageProgress) -> String {
+    stage.done.map_or_else(String::new, |(seconds, sent)| format!("{}, {}", duration(seconds), bytes(sent)))
+}
+
+/// A line of the process for people; nothing of those that only count.
+fn in_words(line: &RunLine) -> Option<Markup> {
+    let said = match serde_json::from_str(&line.line).ok()? {
+        ProgressLine::Waiting { text } | ProgressLine::Settled { text } => text,
+        ProgressLine::Warning { text } | ProgressLine::Note { text } => text,
+        ProgressLine::Connected { peer } => format!("{peer} is there"),
+        ProgressLine::Stage { name, rows } => format!("stage {name} begins, {} rows", count(rows)),
+        ProgressLine::StageDone { name, seconds, .. } => {
+            format!("stage {name} is over after {}", duration(seconds))
+        }
+        ProgressLine::Stored => "the stored answer of an earlier run is returned".to_owned(),
+        ProgressLine::Progress { .. } | ProgressLine::Units { .. } => return None,
+    };
+    let said = element("bdi", &[], [text(said)]);
+    Some(element("li", &[], [time(line.at_ms / 1_000), text(" "), said]))
+}
+
+/// What can be done about the run.
+fn forms(visit: &Visit<'_>, study: &StudySeen, run: Option<&RunRow>) -> Result<Vec<Markup>, Stop> {
+    let state = study.record.view().state();
+    let agreed = (0..study.names.len()).all(|party| study.record.terms(party).is_some());
+    if !visit.may(Action::Run, study.subject()) || state.is_final() || !agreed {
+        return Ok(Vec::new());
+    }
+    let one = |what: &str, deed: &str, label: &str, said: &str| {
+        let word = visit.word(deed, visit.part("hash"));
+        let path = format!("{}/{what}", study.path());
+        let field = password(visit, "password");
+        let parts = [words("p", "note", said)].into_iter().chain(field).chain([button(label, "")]);
+        form(&path, word.as_deref(), parts)
+    };
+    let open = run.is_some_and(|run| run.ended_ms.is_none());
+    if open {
+        let said = "What was charged stays charged; nothing is charged twice where the data stay the same.";
+        return Ok(vec![one("stop", "stop run", "Stop this run", said)]);
+    }
+    let held = study.row.held.as_deref().map(|why| {
+        let said = format!("No run begins by itself: {why}.");
+        element("div", &[("class", "box")], [words("p", "", said)])
+    });
+    let start = one("start", "start run", "Begin now", "It begins as soon as the other side is ready, too.");
+    Ok(held.into_iter().chain([start]).collect())
+}
+
+/// The field for the password, where it was not given in the last five minutes; `id` tells it from others on
+/// the page.
+pub fn password(visit: &Visit<'_>, id: &str) -> Option<Markup> {
+    let proven = visit.signed.as_ref().is_some_and(|signed| signed.session.proven);
+    let (kind, fill, help) = ("password", "current-password", "");
+    let field = FormField { name: id, label: "Your password", kind, fill, value: "", help };
+    (!proven).then(|| field.markup())
+}
+
+/// Lets the next run begin as soon as it can.
+pub fn start(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    visit.must(Action::Run, study.subject())?;
+    with_proof(visit, "password", || {
+        let (store, id) = (&visit.house.store, &study.row.id);
+        if let Some(data) = study.row.data.as_deref().filter(|_| study.row.held.as_deref() == Some("data")) {
+            // Who lets it begin takes the data as they are now.
+            let version = version(visit.settings(), data)?;
+            store.take_data(&visit.act("data taken as they are", visit.part("hash"))?, id, &version)?;
+        }
+        store.hold(&visit.act("run allowed", visit.part("hash"))?, id, None, 0)?;
+        Ok(Answer::go(&format!("{}/run", study.path())))
+    })
+}
+
+/// Stops the run that is under way.
+pub fn stop(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    visit.must(Action::Run, study.subject())?;
+    with_proof(visit, "password", || {
+        visit.house.store.record(&visit.act("run stopped", visit.part("hash"))?)?;
+        visit.house.jobs().stop(&study.row.id);
+        Ok(Answer::go(&format!("{}/run", study.path())))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_follow_from_what_the_process_said() {
+        let lines = [
+            r#"{"event":"waiting","text":"waits"}"#,
+            r#"{"event":"stage","name":"match","rows":100}"#,
+            r#"{"event":"progress","step":"match/blind","done":40,"total":100}"#,
+            r#"{"event":"stage-done","name":"match","seconds":1.5,"rows":100,"bytes":2000}"#,
+            r#"{"event":"stage","name":"compute","rows":100}"#,
+            r#"{"event":"units","done":1,"of":4,"again":0}"#,
+            "no JSON",
+        ];
+        let found = stages(lines);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].done, Some((1.5, 2_000)));
+        assert_eq!(found[1].step, Some(("units".to_owned(), 1, 4)));
+        let shown = bar(1, &found[1], false).into_string();
+        assert!(shown.contains("max=\"4\"") && shown.contains("units: 1 of 4"), "{shown}");
+        assert!(bar(1, &found[1], true).into_string().contains("broken off"));
+    }
+}

@@ -1,0 +1,326 @@
+//! What is done about a study: consent, refuse, withdraw, stop a run. Each gives the password again unless it
+//! was just given, and counts for what was on the page.
+
+use super::course::password;
+use super::studies::{StudySeen, seen};
+use super::study::told;
+use crate::agree::AgreeOrder;
+use crate::link::now_ms;
+use crate::roles::{Action, StudySubject, Subject};
+use crate::rules::RulesStanding;
+use crate::settings::DataSet;
+use crate::store::Speaker;
+use crate::told::StudyTold;
+use crate::web::answer::Answer;
+use crate::web::checking::read;
+use crate::web::door::prove;
+use crate::web::shell::{page, section, stopped, table, time};
+use crate::web::visit::{Stop, Visit};
+use crate::web::weighing::{self, WeighOrder};
+use base::Fault;
+use net::KeyFingerprint;
+use page::form::{FormField, button, choice, form, hidden, lines_field};
+use page::markup::{Markup, element, text, words};
+use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
+
+/// Reasons that people give, and what they read.
+const REASONS: [(&str, &str, ClosingCode); 5] = [
+    ("purpose", "what it is for", ClosingCode::Purpose),
+    ("data", "our data", ClosingCode::Data),
+    ("budget", "the privacy budget", ClosingCode::Budget),
+    ("policy", "a rule of ours", ClosingCode::Policy),
+    ("other", "another reason", ClosingCode::Other),
+];
+
+/// Our data sets that studies of the other parties may use; of those the one that was given, once it was.
+pub fn sets<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v DataSet)> {
+    let settings = visit.settings();
+    let others: Vec<KeyFingerprint> =
+        study.record.parties().iter().copied().filter(|key| visit.us() != Some(*key)).collect();
+    let fits = |name: &str, set: &DataSet| match &study.row.data {
+        Some(data) => data == name,
+        None => others.iter().all(|key| set.peers.iter().any(|peer| settings.peers[peer].key == *key)),
+    };
+    settings.data.iter().filter(|(name, set)| fits(name, set)).collect()
+}
+
+/// Whether this person decides on a data set: by role, and by its list of stewards.
+fn decides(visit: &Visit<'_>, study: &StudySeen, (name, set): (&str, &DataSet)) -> bool {
+    let subject = StudySubject { by: &study.row.by, data: Some(name), given: false };
+    let named = visit.signed.as_ref().is_some_and(|signed| set.stewards.contains(&signed.session.account));
+    named && visit.may(Action::Decide, Subject::Study(subject))
+}
+
+/// Our data and when they were last checked.
+pub fn data(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
+    let mut rows = Vec::new();
+    for (name, _) in sets(visit, study) {
+        if !visit.may(Action::CheckData, Subject::Data(name)) {
+            continue;
+        }
+        let newest = visit.house.store.checks_of(name, 1)?.pop();
+        let path = format!("/data/{name}");
+        let link = element("a", &[("href", &path)], [text(name)]);
+        let (found, at) = match newest {
+            None => ("never checked".to_owned(), text("-")),
+            Some(check) => {
+                let found = match read(&check.found) {
+                    Ok(found) if found.problems.is_empty() => page::numbers::counted(found.rows, "row"),
+                    Ok(found) => page::numbers::counted(found.problems.len() as u64, "problem"),
+                    Err(_) => "the check failed".to_owned(),
+                };
+                (found, time(check.at))
+            }
+        };
+        rows.push(vec![link, text(found), at]);
+    }
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = ["Data set", "Last check", "When"];
+    Ok(vec![section("Our data", [table("Data sets that this study could use", &columns, rows)])])
+}
+
+/// The forms of this person; where there is none, why.
+pub fn forms(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<Markup>, Stop> {
+    let view = study.record.view();
+    let Some(mine) = study.me.and_then(|me| view.standings.get(me)) else { return Ok(Vec::new()) };
+    let mut parts = Vec::new();
+    if view.state().is_final() {
+        return Ok(parts);
+    }
+    let own: Vec<&String> = sets(visit, study)
+        .into_iter()
+        .filter(|(name, set)| decides(visit, study, (name, set)))
+        .map(|(name, _)| name)
+        .collect();
+    if !mine.has_consented() && !mine.is_closed() && visit.house.weighing.has(&study.row.id) {
+        let said =
+            text("Our files are being read; if nothing stands against it, the consent is signed then. ");
+        let again = element("a", &[("href", &visit.path)], [text("Look again")]);
+        parts.push(section("Your decision", [element("p", &[("role", "status")], [said, again])]));
+    } else if !mine.has_consented() && !mine.is_closed() {
+        parts.extend(against(visit, study)?);
+        match own.as_slice() {
+            [] => parts.extend(why_not(visit, study)),
+            own => parts.push(section(
+                "Your decision",
+                [consent_form(visit, study, own, told), refusal(visit, study)],
+            )),
+        }
+    } else if visit.may(Action::Withdraw, study.subject()) && view.state() != ProposalState::Running {
+        parts.push(section("Take it back", [withdrawal(visit, study)]));
+    }
+    // Who proposed may take it back before anybody has decided here.
+    if !mine.has_consented() && own.is_empty() && study.row.by == account(visit) {
+        parts.push(section("Take it back", [withdrawal(visit, study)]));
+    }
+    Ok(parts)
+}
+
+fn account<'v>(visit: &'v Visit<'_>) -> &'v str {
+    visit.signed.as_ref().map_or("", |signed| &signed.session.account)
+}
+
+/// What stood against a consent that was tried, and who of two has agreed; for who may decide.
+fn against(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
+    if !visit.may(Action::Decide, study.subject()) {
+        return Ok(Vec::new());
+    }
+    let mut parts = Vec::new();
+    if let Some((at, data, said)) = visit.house.store.weighed(&study.row.id)? {
+        let when = [text(format!("Not signed with {data}, ")), time(at), text(": ")];
+        let said = element("bdi", &[], [text(said)]);
+        let said = element("p", &[], when.into_iter().chain([said]));
+        parts.push(element("div", &[("class", "box stop")], [said]));
+    }
+    let agreed = visit.house.store.approvals(&study.row.id)?;
+    let agreed = agreed.iter().map(|(who, data)| {
+        let said = format!("{who} agrees, with {data}. A second steward has to.");
+        element("div", &[("class", "box")], [words("p", "", said)])
+    });
+    parts.extend(agreed);
+    Ok(parts)
+}
+
+/// Why somebody who answers for data has no form.
+fn why_not(visit: &Visit<'_>, study: &StudySeen) -> Option<Markup> {
+    let steward = |name: &str| {
+        let subject = StudySubject { by: "", data: Some(name), given: false };
+        visit.may(Action::Decide, Subject::Study(subject))
+    };
+    let all = sets(visit, study);
+    let said = if !visit.settings().data.keys().any(|name| steward(name)) {
+        return None;
+    } else if all.is_empty() {
+        "No data set of ours may be used by studies of all these parties (`peers` in service.toml)."
+    } else if study.row.by == account(visit) && visit.settings().policy.separate_duties {
+        "You proposed this study, so another steward decides on it."
+    } else {
+        "Another steward decides: service.toml names those who decide on each data set (stewards)."
+    };
+    Some(section("Your decision", [words("p", "", said)]))
+}
+
+fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &StudyTold) -> Markup {
+    let sets: Vec<_> = own.iter().map(|name| ((*name).clone(), (*name).clone())).collect();
+    let runs: Vec<_> = (1..=RUNS_ANEW).map(|runs| (runs.to_string(), runs.to_string())).collect();
+    let (kind, fill) = ("text", "off");
+    let help = "From today, 1 to 90: until then a run may begin.";
+    let days = FormField { name: "days", label: "Days that it holds", kind, fill, value: "30", help };
+    let said = "By this the organisation signs that it takes part, once, at this price: what stands above, \
+                with the data set that you choose. Its files are read and checked before it is signed.";
+    let parts = [
+        words("p", "note", said),
+        choice("data", "With our data", &sets, ""),
+        choice("runs", "Runs that may begin anew, should one break off", &runs, "5"),
+        days.markup(),
+        hidden("words", &base::hex(&statements::digest_of_words(&told.words()))),
+    ];
+    let parts = parts.into_iter().chain(password(visit, "password"));
+    let word = visit.word("consent", visit.part("hash"));
+    form(&format!("{}/consent", study.path()), word.as_deref(), parts.chain([button("Consent and sign", "")]))
+}
+
+/// Consents for this organisation: the files are read first.
+pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    let chosen = sets(visit, &study).into_iter().find(|(name, _)| *name == visit.field("data"));
+    let chosen = chosen.filter(|(name, set)| decides(visit, &study, (name, set)));
+    let (data, set) = chosen.ok_or(Stop::Denied)?;
+    let words = told(visit, &study)?.words();
+    let number = |name: &str| visit.field(name).trim().parse::<u64>().unwrap_or(0);
+    let (runs, days) = (number("runs"), number("days"));
+    let why = if visit.field("words") != base::hex(&statements::digest_of_words(&words)) {
+        "What this page says of the study has changed since you read it: read it again."
+    } else if !(1..=u64::from(RUNS_ANEW)).contains(&runs) || !(1..=statements::DAYS).contains(&days) {
+        "Write how many days it holds, from 1 to 90."
+    } else if visit.rules.standing == RulesStanding::Never {
+        "Nobody has accepted service.toml yet, so nothing can be consented to."
+    } else {
+        ""
+    };
+    with_proof(visit, "password", || {
+        if !why.is_empty() {
+            return Ok(not_done(visit, &study, why));
+        }
+        let (store, account, id) = (&visit.house.store, account(visit), study.row.id);
+        let agreed = store.approvals(&id)?;
+        let other = agreed.iter().any(|(who, with)| who != account && with == data);
+        if set.two_person && !other {
+            store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, data)?;
+            return Ok(Answer::go(&study.path()));
+        }
+        let agree = AgreeOrder {
+            by: account.to_owned(),
+            id,
+            data: data.clone(),
+            runs: u8::try_from(runs).unwrap_or(1),
+            days,
+            persons: if set.two_person { 2 } else { 1 },
+            words,
+        };
+        let text = study.record.proposed().text.clone();
+        let order = WeighOrder { agree, study: study.row.study.full(), text };
+        match weighing::start(visit.house, &visit.rules.settings, order)? {
+            false if !visit.house.weighing.has(&id) => Err(Stop::Busy),
+            _ => Ok(Answer::go(&study.path())),
+        }
+    })
+}
+
+fn reason(what: &str, id: &'static str) -> [Markup; 2] {
+    let reasons: Vec<_> = REASONS.map(|(name, said, _)| (name.to_owned(), said.to_owned())).to_vec();
+    let label = format!("Reason to {what}");
+    [
+        choice(&format!("{id}-code"), &label, &reasons, "other"),
+        lines_field(
+            &format!("{id}-text"),
+            "In your words",
+            ("", 3),
+            "The other parties read it: at most 2,000 characters.",
+        ),
+    ]
+}
+
+fn refusal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
+    let parts = reason("refuse", "refuse").into_iter().chain(password(visit, "refuse-password"));
+    let word = visit.word("refuse", visit.part("hash"));
+    form(&format!("{}/refuse", study.path()), word.as_deref(), parts.chain([button("Refuse", "")]))
+}
+
+fn withdrawal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
+    let parts = reason("withdraw", "withdraw").into_iter().chain(password(visit, "withdraw-password"));
+    let word = visit.word("withdraw", visit.part("hash"));
+    form(&format!("{}/withdraw", study.path()), word.as_deref(), parts.chain([button("Withdraw", "")]))
+}
+
+/// The reason that a form gives.
+fn given(visit: &Visit<'_>, id: &str) -> Result<ClosingReason, &'static str> {
+    let code = visit.field(&format!("{id}-code"));
+    let code = REASONS.iter().find(|(name, ..)| *name == code).map_or(ClosingCode::Other, |(.., code)| *code);
+    let text = visit.field(&format!("{id}-text")).replace("\r\n", "\n").trim().to_owned();
+    match text.chars().count() {
+        1..=TEXT_CHARS => Ok(ClosingReason { code, text }),
+        _ => Err("Say why, in 1 to 2,000 characters: the other parties read it."),
+    }
+}
+
+/// Refuses for this organisation.
+pub fn refuse(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    if !sets(visit, &study).into_iter().any(|(name, set)| decides(visit, &study, (name, set))) {
+        return Err(Stop::Denied);
+    }
+    with_proof(visit, "refuse-password", || match given(visit, "refuse") {
+        Ok(reason) => say(visit, &study, Said::Refuse(reason)),
+        Err(why) => Ok(not_done(visit, &study, why)),
+    })
+}
+
+/// Takes back what was proposed or consented to.
+pub fn withdraw(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    visit.must(Action::Withdraw, study.subject())?;
+    with_proof(visit, "withdraw-password", || match given(visit, "withdraw") {
+        Ok(reason) => say(visit, &study, Said::Withdraw(reason)),
+        Err(why) => Ok(not_done(visit, &study, why)),
+    })
+}
+
+/// Does something of which the password was given in the last five minutes, or is given now in a field.
+pub fn with_proof(
+    visit: &Visit<'_>,
+    field: &str,
+    what: impl FnOnce() -> Result<Answer, Stop>,
+) -> Result<Answer, Stop> {
+    if visit.signed()?.session.proven {
+        return what();
+    }
+    let token = prove(visit, visit.field(field))?;
+    // The session goes on under its new cookie, whatever comes of the rest.
+    Ok(what().unwrap_or_else(|stop| stopped(visit, stop)).with_session(&token))
+}
+
+/// Says something for this organisation, and goes back to the study.
+pub fn say(visit: &Visit<'_>, study: &StudySeen, what: Said) -> Result<Answer, Stop> {
+    let Some(identity) = visit.house.identity() else {
+        return Ok(not_done(visit, study, "This organisation has no key, so it cannot sign."));
+    };
+    let account = &visit.signed()?.session.account;
+    let speaker = Speaker { by: account, identity, at_ms: now_ms() };
+    match visit.house.store.say(speaker, &study.row.id, what) {
+        Ok(_) => Ok(Answer::go(&study.path())),
+        Err(error) if matches!(error.kind(), Fault::Refused(_) | Fault::Input(_)) => {
+            Ok(not_done(visit, study, &error.to_string()))
+        }
+        Err(error) => Err(Stop::Failed(error)),
+    }
+}
+
+/// The page that says why nothing was done.
+pub fn not_done(visit: &Visit<'_>, study: &StudySeen, why: &str) -> Answer {
+    let back = element("a", &[("href", &study.path())], [text("Back to the study")]);
+    let why = element("div", &[("class", "box stop"), ("role", "alert")], [words("p", "", why)]);
+    page(visit, "Nothing was done", [why, element("p", &[], [back])])
+}

@@ -1,0 +1,275 @@
+//! A study before anybody else knows of it: the form, what it would do in the words that a steward will read,
+//! drafts, and the click that proposes it.
+
+mod fields;
+
+use crate::lift_form::{FormParty, study_text};
+use crate::roles::{Action, Subject};
+use crate::store::Speaker;
+use crate::told::{StudyTold, tell};
+use crate::web::answer::Answer;
+use crate::web::pages::told_parts;
+use crate::web::shell::{page, section, table, time, with_status};
+use crate::web::visit::{Stop, Visit};
+use axum::http::StatusCode;
+use base::Error;
+use net::{Identity, KeyFingerprint};
+use page::form::{button, button_to, form, hidden, mistakes};
+use page::markup::{Markup, element, text, text_lines, words};
+use statements::{DAYS, ProposedStudy, RunWindow, TEXT_CHARS};
+use study::time::CellTime;
+
+const DAY_MS: u64 = 86_400_000;
+/// What the page is called.
+const TITLE: &str = "Propose a study";
+
+/// What a person filled in, or what stands there first.
+#[derive(Clone, Debug, Default)]
+struct FilledForm(Vec<(String, String)>);
+
+impl FilledForm {
+    fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
+    }
+
+    fn is_file(&self) -> bool {
+        self.get("as") == "file"
+    }
+
+    /// What stands in a new form.
+    fn new(visit: &Visit<'_>) -> Self {
+        let policy = &visit.settings().policy;
+        let peer = visit.settings().peers.keys().next().cloned().unwrap_or_default();
+        let rho = policy.max_rho.as_ref().map(release::rational::to_f64).filter(|most| *most < 0.1);
+        let rho = rho.map_or_else(|| "0.1".to_owned(), |most| most.to_string());
+        let first = [("peer", peer), ("least", policy.minimum_group.to_string()), ("rho", rho)];
+        let rest = [("alike", "plain"), ("clock", "day"), ("events", "1"), ("clamp", "1"), ("days", "30")];
+        let rest = rest.map(|(name, value)| (name, value.to_owned()));
+        let of = |(name, value): (&str, String)| (name.to_owned(), value);
+        Self(first.into_iter().chain(rest).chain([("as", visit.field("as").to_owned())]).map(of).collect())
+    }
+
+    /// What a person sent, without what is not theirs.
+    fn sent(visit: &Visit<'_>) -> Self {
+        let theirs =
+            |(name, _): &&(String, String)| !["csrf", "do", "read", "draft"].contains(&name.as_str());
+        Self(visit.form.iter().filter(theirs).cloned().collect())
+    }
+}
+
+/// The form: empty, or with a draft.
+pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    visit.must(Action::Propose, Subject::House)?;
+    let account = &visit.signed()?.session.account;
+    let filled = match visit.field("draft").parse() {
+        Ok(id) => FilledForm(visit.house.store.draft(account, id)?.ok_or(Stop::Missing)?.fields),
+        Err(_) => FilledForm::new(visit),
+    };
+    Ok(page(visit, TITLE, parts(visit, &filled, &[], None)?))
+}
+
+/// What the form is sent for: to see what it would do, to keep it, or to propose it.
+pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    visit.must(Action::Propose, Subject::House)?;
+    let filled = FilledForm::sent(visit);
+    if visit.field("do") == "save" {
+        let account = &visit.signed()?.session.account;
+        let title = Some(filled.get("title")).filter(|title| !title.trim().is_empty()).unwrap_or("Untitled");
+        let draft = visit.field("draft").parse().ok();
+        visit.house.store.keep_draft(&visit.act("draft kept", account)?, draft, title, &filled.0)?;
+        return Ok(Answer::go("/studies/new"));
+    }
+    let again = |wrong: &[String], told| {
+        let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+        Ok(with_status(visit, status, TITLE, parts(visit, &filled, wrong, told)?))
+    };
+    let Some(own) = visit.house.identity() else {
+        let said = "This organisation has no key, so it cannot sign: an operator makes it by `tacit keygen` \
+                    where service.toml says (identity), and starts the service again.";
+        return again(&[said.to_owned()], None);
+    };
+    let (told, asked) = match (read(visit, &filled, own), asked(visit, &filled)) {
+        (Ok(told), Ok(asked)) => (told, asked),
+        (told, asked) => {
+            let wrong: Vec<String> = [told.err(), asked.err()].into_iter().flatten().flatten().collect();
+            return again(&wrong, None);
+        }
+    };
+    if visit.field("do") != "propose" || visit.field("read") != told.file.hash().full() {
+        return again(&[], Some(&told));
+    }
+    let hash = told.file.hash();
+    let Some(program) = base::unhex(&told.program) else {
+        return Err(Stop::Failed(Error::misuse("a hash has 64 digits")));
+    };
+    let mut nonce = [0; 16];
+    getrandom::fill(&mut nonce).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
+    let expires_ms = visit.now * 1_000 + asked.days * DAY_MS;
+    let (text, note, windows) = (told.text.clone(), asked.note, asked.windows);
+    let proposed = ProposedStudy { text, program, note, expires_ms, windows, nonce };
+    let account = &visit.signed()?.session.account;
+    let speaker = Speaker { by: account, identity: own, at_ms: crate::link::now_ms() };
+    match visit.house.store.propose(speaker, proposed) {
+        Ok(_) => {
+            if let Ok(draft) = visit.field("draft").parse() {
+                visit.house.store.drop_draft(&visit.act("draft proposed", account)?, draft)?;
+            }
+            Ok(Answer::go(&format!("/studies/{}", hash.full())))
+        }
+        Err(error) if matches!(error.kind(), base::Fault::Input(_) | base::Fault::Refused(_)) => {
+            again(&[error.to_string()], Some(&told))
+        }
+        Err(error) => Err(Stop::Failed(error)),
+    }
+}
+
+/// Takes a draft away.
+pub fn drop_draft(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let account = &visit.must(Action::Propose, Subject::House)?.session.account;
+    let id = visit.part("id").parse().map_err(|_| Stop::Missing)?;
+    visit.house.store.drop_draft(&visit.act("draft dropped", account)?, id)?;
+    Ok(Answer::go("/studies/new"))
+}
+
+/// What is asked for besides the study.
+struct AskedBesides {
+    days: u64,
+    note: String,
+    windows: Vec<RunWindow>,
+}
+
+fn asked(visit: &Visit<'_>, filled: &FilledForm) -> Result<AskedBesides, Vec<String>> {
+    let mut wrong = Vec::new();
+    let days = filled.get("days").trim().parse().unwrap_or(0);
+    if !(1..=DAYS).contains(&days) {
+        wrong.push(format!("Days to decide: write a number from 1 to {DAYS}."));
+    }
+    let note = filled.get("note").replace("\r\n", "\n").trim().to_owned();
+    if note.chars().count() > TEXT_CHARS {
+        wrong.push(format!("Note: it has more than {TEXT_CHARS} characters."));
+    }
+    let mut day = |name: &str, label: &str| match filled.get(name).trim() {
+        "" => None,
+        text => match CellTime::read(text) {
+            Some(CellTime::Day(day)) if day > 0 => Some(day.unsigned_abs() * DAY_MS),
+            _ => {
+                wrong.push(format!("{label}: write a day, such as 2026-01-31."));
+                None
+            }
+        },
+    };
+    let span = [day("run-from", "Runs from"), day("run-until", "Runs until")];
+    let windows = match span {
+        [None, None] => Vec::new(),
+        [from, until] => {
+            let until_ms = until.map_or(visit.now * 1_000 + DAYS * DAY_MS, |until| until + DAY_MS);
+            vec![RunWindow { from_ms: from.unwrap_or(visit.now * 1_000), until_ms }]
+        }
+    };
+    if windows.iter().any(|window| window.from_ms >= window.until_ms) {
+        wrong.push("Runs until: it has to come after the first day.".to_owned());
+    }
+    if wrong.is_empty() { Ok(AskedBesides { days, note, windows }) } else { Err(wrong) }
+}
+
+/// The study that a form is.
+fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<StudyTold, Vec<String>> {
+    let us = own.fingerprint();
+    let text = match filled.is_file() {
+        true => filled.get("text").to_owned(),
+        false => {
+            let Some((name, peer)) = visit.settings().peers.get_key_value(filled.get("peer")) else {
+                return Err(vec!["With: choose an organisation that service.toml names.".to_owned()]);
+            };
+            let (own, their) = (us.to_string(), peer.key.to_string());
+            let us = FormParty { name: &visit.settings().name, key: &own };
+            study_text(&|name| filled.get(name), us, FormParty { name, key: &their })?
+        }
+    };
+    let number = |name: &str| filled.get(name).trim().parse::<u64>().ok().filter(|rows| *rows > 0);
+    let rows = match (number("rows-us"), number("rows-them"), filled.get("role")) {
+        (Some(us), Some(them), "advertiser") => Some([them, us]),
+        (Some(us), Some(them), _) => Some([us, them]),
+        _ => None,
+    };
+    let told = tell(&text, &us.to_string(), rows).map_err(|error| vec![error.to_string()])?;
+    strangers(visit, &told, us).map_or(Ok(told), |wrong| Err(vec![wrong]))
+}
+
+/// Whether a study is of this organisation and of others that it knows.
+fn strangers(visit: &Visit<'_>, told: &StudyTold, us: KeyFingerprint) -> Option<String> {
+    let key = |party: &study::Participant| party.key.parse::<KeyFingerprint>().ok();
+    let parties = &told.file.parties;
+    if !parties.iter().any(|party| key(party) == Some(us)) {
+        return Some(format!("No party of this study has the key of this organisation: {us}."));
+    }
+    let known = |party: &&study::Participant| {
+        key(party).is_some_and(|key| key == us || visit.settings().peers.values().any(|peer| peer.key == key))
+    };
+    let strange = parties.iter().find(|party| !known(party))?;
+    Some(format!(
+        "{} has a key that service.toml does not name among its peers: {}.",
+        strange.name, strange.key
+    ))
+}
+
+fn parts(
+    visit: &Visit<'_>,
+    filled: &FilledForm,
+    wrong: &[String],
+    told: Option<&StudyTold>,
+) -> Result<Vec<Markup>, Stop> {
+    let mut parts = vec![mistakes(wrong)];
+    let other = match filled.is_file() {
+        true => ("/studies/new", "Fill in a form for a lift study instead"),
+        false => ("/studies/new?as=file", "Have a study file, of a program or a match? Paste it instead"),
+    };
+    let other = element("a", &[("href", other.0)], [text(other.1)]);
+    parts.push(element("p", &[], [other]));
+    if visit.settings().peers.is_empty() {
+        let said = "No other organisation is known yet: an operator writes it into service.toml.";
+        parts.push(element("div", &[("class", "box")], [words("p", "", said)]));
+    }
+    let mut inside = match filled.is_file() {
+        true => fields::of_file(filled),
+        false => fields::of_lift(visit, filled),
+    };
+    inside.push(fields::besides(filled));
+    inside.extend(told.map(|told| hidden("read", &told.file.hash().full())));
+    inside.extend(Some(visit.field("draft")).filter(|id| !id.is_empty()).map(|id| hidden("draft", id)));
+    let preview = button_to("Preview", "preview", if told.is_some() { "plain" } else { "" });
+    let propose = told.map(|_| button_to("Propose", "propose", ""));
+    let buttons = [Some(preview), Some(button_to("Save draft", "save", "plain")), propose];
+    let buttons = element("p", &[("class", "buttons")], buttons.into_iter().flatten());
+    let word = visit.word("propose study", "");
+    if let Some(told) = told {
+        let said = "Read what the others will read. To propose it, press Propose beneath the form.";
+        let study = &told.file.first();
+        let title = element("p", &[("class", "lead")], [element("bdi", &[], [text(&study.title)])]);
+        let file = element("pre", &[("tabindex", "0")], [text_lines(&told.text)]);
+        let file = element("details", &[], [words("summary", "", "The study file"), file]);
+        let hash = words("p", "note", format!("Hash {}.", told.file.hash().full()));
+        let all = [words("p", "", said), title].into_iter().chain(told_parts("h3", &told.sections));
+        parts.push(section("What it would do", all.chain([file, hash])));
+    }
+    parts.push(form("/studies/new", word.as_deref(), inside.into_iter().chain([buttons])));
+    parts.extend(drafts(visit)?);
+    Ok(parts)
+}
+
+/// What this person has kept.
+fn drafts(visit: &Visit<'_>) -> Result<Option<Markup>, Stop> {
+    let drafts = visit.house.store.drafts(&visit.signed()?.session.account)?;
+    if drafts.is_empty() {
+        return Ok(None);
+    }
+    let rows = drafts.iter().map(|draft| {
+        let (id, path) = (draft.id.to_string(), format!("/studies/new?draft={}", draft.id));
+        let link = element("a", &[("href", &path)], [element("bdi", &[], [text(&draft.title)])]);
+        let word = visit.word("drop draft", &id);
+        let drop = form(&format!("/drafts/{id}/drop"), word.as_deref(), [button("Drop", &draft.title)]);
+        vec![link, time(draft.at), drop]
+    });
+    let columns = ["Draft", "Kept", "Drop it"];
+    Ok(Some(section("Your drafts", [table("Nobody else sees them", &columns, rows)])))
+}

@@ -1,0 +1,144 @@
+//! The report of a study: who reads it is written down.
+
+use super::studies::{StudySeen, seen};
+use crate::roles::{Action, HouseRole};
+use crate::store::{Account, AccountState};
+use crate::web::answer::Answer;
+use crate::web::shell::{page, section};
+use crate::web::visit::{Stop, Visit};
+use page::form::{button, choice, form};
+use page::markup::{Markup, element, text, words};
+use report::{NumberTable, PublicReport, RunReport};
+
+const EXCEL: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+
+/// The report and its text, for who may read it.
+fn read(visit: &Visit<'_>) -> Result<(StudySeen, RunReport, String), Stop> {
+    let study = seen(visit)?;
+    visit.must(Action::ReadReport, study.subject())?;
+    let file = visit.house.store.report_file(&study.row.id, "report.json")?.ok_or(Stop::Missing)?;
+    let text = String::from_utf8_lossy(&file.content).into_owned();
+    let report = report::from_json(&text)?;
+    Ok((study, report, text))
+}
+
+/// The page.
+pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let (study, report, _) = read(visit)?;
+    visit.house.store.record(&visit.act("report read", visit.part("hash"))?)?;
+    let path = study.path();
+    let back = element("a", &[("href", &path)], [text("What was agreed")]);
+    let back = element("p", &[("class", "note")], [text(format!("With {}. ", study.others())), back]);
+    let mut parts = vec![public(visit, &report), back];
+    parts.extend(report::html::sections(&report));
+    parts.push(section("Take it along", [files(&study, &report)]));
+    parts.extend(given(visit, &study)?);
+    Ok(page(visit, study.record.title(), parts))
+}
+
+/// Whether there is a number that both sides have alike.
+fn public(visit: &Visit<'_>, report: &RunReport) -> Markup {
+    let said = match PublicReport::of(report) {
+        Ok(_) => {
+            "The result of this study is public: all its parties have the same number, and may pass it on."
+        }
+        Err(_) => "This is what your side sees. It is not to be passed on: see what each box says.",
+    };
+    let who = format!(
+        "Shown to {} at {}.",
+        visit.signed.as_ref().map_or("", |s| &s.session.account),
+        visit.settings().name
+    );
+    element("p", &[("class", "note")], [text(format!("{said} {who}"))])
+}
+
+/// What it can be taken along as.
+fn files(study: &StudySeen, report: &RunReport) -> Markup {
+    let mut all = vec![
+        ("report.html".to_owned(), "The page by itself"),
+        ("report.json".to_owned(), "Everything, for programs"),
+        ("numbers.csv".to_owned(), "The numbers, comma-separated"),
+        ("numbers.xlsx".to_owned(), "The numbers, for Excel"),
+    ];
+    if PublicReport::of(report).is_ok() {
+        all.push(("public.html".to_owned(), "The public result by itself, to pass on"));
+        all.push(("public.json".to_owned(), "The same, for programs"));
+        all.push(("public.csv".to_owned(), "Its numbers, comma-separated"));
+    }
+    let figures =
+        report::html::figures(report).into_iter().map(|(name, _)| (format!("{name}.svg"), "A figure"));
+    all.extend(figures);
+    let items = all.into_iter().map(|(name, what)| {
+        let path = format!("{}/report/{name}", study.path());
+        let link = element("a", &[("href", &path), ("download", "")], [text(&name)]);
+        element("li", &[], [link, text(format!(": {what}"))])
+    });
+    element("ul", &[], items)
+}
+
+/// A file of it.
+pub fn file(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let (study, report, json) = read(visit)?;
+    let name = visit.part("file");
+    let html = "text/html; charset=utf-8";
+    let (kind, content) = match name {
+        "report.json" => ("application/json", json.into_bytes()),
+        "report.html" => (html, report::html::render(&report).into_bytes()),
+        "numbers.csv" => ("text/csv; charset=utf-8", NumberTable::of(&report).csv().into_bytes()),
+        "numbers.xlsx" => (EXCEL, NumberTable::of(&report).excel()?),
+        "public.html" | "public.json" | "public.csv" => {
+            let public = PublicReport::of(&report).map_err(|_| Stop::Missing)?;
+            match name {
+                "public.html" => (html, report::html::render_public(&public).into_bytes()),
+                "public.json" => ("application/json", report::public_to_json(&public)?.into_bytes()),
+                _ => ("text/csv; charset=utf-8", NumberTable::of_public(&public).csv().into_bytes()),
+            }
+        }
+        figure => {
+            let all = report::html::figures(&report);
+            let figure =
+                figure.strip_suffix(".svg").and_then(|name| all.into_iter().find(|(id, _)| id == name));
+            ("image/svg+xml", figure.ok_or(Stop::Missing)?.1.into_bytes())
+        }
+    };
+    let taken = format!("report taken along as {name}");
+    visit.house.store.record(&visit.act(&taken, visit.part("hash"))?)?;
+    Ok(Answer::file(kind, &format!("{}-{name}", study.row.study), content))
+}
+
+/// Who else reads it, and giving it to somebody.
+fn given(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<Markup>, Stop> {
+    if !visit.may(Action::GiveReport, study.subject()) {
+        return Ok(None);
+    }
+    let store = &visit.house.store;
+    let readers = store.given_to(&study.row.id)?;
+    let items = readers.iter().map(|name| words("li", "", name));
+    let list = match readers.is_empty() {
+        true => words("p", "", "Nobody but those who answer for the study."),
+        false => element("ul", &[], items),
+    };
+    let reads = |account: &Account| account.grants.iter().any(|grant| grant.role == HouseRole::Viewer);
+    let others =
+        store.accounts(visit.now)?.into_iter().filter(|account| account.state != AccountState::Ended);
+    let others = others.filter(|account| reads(account) && !readers.contains(&account.name));
+    let others: Vec<_> = others.map(|account| (account.name.clone(), account.name)).collect();
+    let word = visit.word("give report", visit.part("hash"));
+    let parts = [choice("reader", "Viewer", &others, ""), button("Let them read it", "")];
+    let give = form(&format!("{}/report/give", study.path()), word.as_deref(), parts);
+    let give = (!others.is_empty()).then_some(give);
+    Ok(Some(section("Given to", [list].into_iter().chain(give))))
+}
+
+/// Lets an account read the report.
+pub fn give(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    visit.must(Action::GiveReport, study.subject())?;
+    let reader = visit.field("reader");
+    if visit.house.store.account(reader, visit.now)?.is_none() {
+        return Err(Stop::Missing);
+    }
+    let act = visit.act("report given", reader)?;
+    visit.house.store.give_report(&act, &study.row.id)?;
+    Ok(Answer::go(&format!("{}/report", study.path())))
+}

@@ -1,0 +1,223 @@
+//! A study as it was proposed: what everybody would learn, what it costs, what was said about it. Here a
+//! steward decides.
+
+mod diff;
+
+use super::decide;
+use super::studies::{StudySeen, listed, seen};
+use super::told_parts;
+use crate::budget::after;
+use crate::roles::{Action, Subject};
+use crate::store::{OutboxRow, ProposalFilter};
+use crate::told::StudyTold;
+use crate::web::answer::Answer;
+use crate::web::shell::{page, section, table, time};
+use crate::web::visit::{Stop, Visit};
+use page::form::{button, choice, form, lines_field};
+use page::markup::{Markup, element, text, text_lines, words};
+use page::svg::{bar, figure};
+use privacy::ledger::Ledger;
+use release::Rational;
+use release::rational::{parse, shown, to_f64};
+use statements::{Naming, Said};
+use std::sync::Arc;
+use study::StudyHash;
+
+/// Height of a bar, in pixels.
+const HEIGHT: u32 = 22;
+
+/// The page.
+pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    let told = told(visit, &study)?;
+    Ok(page(visit, study.record.title(), parts(visit, &study, &told)?))
+}
+
+/// What the study says, in the words of `tacit check`.
+pub fn told(visit: &Visit<'_>, study: &StudySeen) -> Result<Arc<StudyTold>, Stop> {
+    let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
+    Ok(visit.house.told.tell(&study.record.proposed().text, &us)?)
+}
+
+fn parts(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<Markup>, Stop> {
+    let mut parts = vec![head(visit, study), state(visit, study)?];
+    parts.extend(told_parts("h2", &told.sections));
+    parts.extend(cost(visit, study, told)?);
+    parts.extend(decide::data(visit, study)?);
+    parts.push(section("What was said", said(visit, study)?));
+    parts.push(section("The file", file(visit, study)?));
+    let decision = decide::forms(visit, study, told)?;
+    parts.push(element("div", &[("id", "decision"), ("data-live", "")], decision));
+    Ok(parts)
+}
+
+fn head(visit: &Visit<'_>, study: &StudySeen) -> Markup {
+    let proposed = study.record.proposed();
+    let whose = super::studies::proposer(visit, &study.row);
+    let line = element(
+        "p",
+        &[("class", "meta")],
+        [
+            text("proposed by "),
+            element("bdi", &[], [words("b", "", whose)]),
+            text(" on "),
+            time(study.row.made_ms / 1_000),
+            text(", to be decided until "),
+            time(proposed.expires_ms / 1_000),
+        ],
+    );
+    let hash = words("p", "link", format!("hash {}", study.row.study.full()));
+    let note = (!proposed.note.is_empty()).then(|| {
+        let note = element("p", &[("class", "lines")], [element("bdi", &[], [text_lines(&proposed.note)])]);
+        element("blockquote", &[], [note])
+    });
+    element("div", &[], [line, hash].into_iter().chain(note))
+}
+
+/// Where it stands and where to go from here.
+pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
+    let said = study.record.state_words(Naming(&study.names));
+    let turn = study.row.ours.then(|| words("p", "", "It is your organisation's turn."));
+    let path = study.path();
+    let link = |to: &str, label: &str| element("li", &[], [element("a", &[("href", to)], [text(label)])]);
+    let mut links = Vec::new();
+    if visit.path != path {
+        links.push(link(&path, "What was agreed"));
+    }
+    if study.record.view().newest() > 0 && !visit.path.ends_with("/run") {
+        links.push(link(&format!("{path}/run"), "The run"));
+    }
+    let has_report = visit.house.store.report_file(&study.row.id, "report.json")?.is_some();
+    if has_report && visit.may(Action::ReadReport, study.subject()) {
+        links.push(link(&format!("{path}/report"), "The report"));
+    }
+    let links = (!links.is_empty()).then(|| element("ul", &[("class", "links")], links));
+    let place = [("class", "box"), ("id", "state"), ("data-live", ""), ("role", "status")];
+    let said = element("p", &[], [element("bdi", &[], [text(said)])]);
+    Ok(element("div", &place, [said].into_iter().chain(turn).chain(links)))
+}
+
+/// What it takes of the budgets of this organisation, counted in studies like it.
+fn cost(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<Markup>, Stop> {
+    let settings = visit.settings();
+    let mut parts = Vec::new();
+    let ledger = settings.ledger.exists().then(|| Ledger::look(&settings.ledger)).transpose()?;
+    for (at, party) in told.file.parties.iter().enumerate() {
+        let Ok(key) = party.key.parse() else { continue };
+        if visit.us() == Some(key) {
+            continue;
+        }
+        let Some(rho) = told.rho.get(&party.name).and_then(|rho| parse(rho)) else { continue };
+        for (data, set) in decide::sets(visit, study) {
+            if !visit.may(Action::SeeBudget, Subject::Data(data)) {
+                continue;
+            }
+            let (spent, more) = after(set, ledger.as_ref(), &party.key, &rho)?;
+            let part = |value: &Rational| (100.0 * to_f64(&(value / &set.budget))).min(100.0);
+            let said = format!(
+                "{data}: {} spent, {} for this study, of {} for ever. {more}.",
+                shown(&spent),
+                shown(&rho),
+                shown(&set.budget)
+            );
+            let (from, until) = (part(&spent), part(&(&spent + &rho)));
+            let mut drawn = vec![bar(0.0, 100.0, 0, HEIGHT, "track")];
+            drawn.extend((from > 0.0).then(|| bar(0.0, from, 0, HEIGHT, "spent")));
+            drawn.push(bar(from, until, 0, HEIGHT, "this"));
+            let title = format!("Budget of {data} towards {}", party.name);
+            let drawn = figure(&format!("cost-{at}-{data}"), &title, &said, HEIGHT, drawn);
+            parts.push(element("figure", &[], [drawn, words("figcaption", "", said)]));
+        }
+    }
+    Ok(if parts.is_empty() { parts } else { vec![section("What it takes of our budget", parts)] })
+}
+
+/// Everything that was said, by time.
+pub fn said(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
+    let record = &study.record;
+    let sent = visit.house.store.sent(&study.row.id)?;
+    let mut all: Vec<(u64, usize, usize)> = Vec::new();
+    for party in 0..record.parties().len() {
+        let said = record.chain(party).iter().enumerate();
+        all.extend(said.map(|(number, one)| (one.body().at_ms, party, number)));
+    }
+    all.sort_unstable();
+    let rows = all.into_iter().filter_map(|(at, party, number)| {
+        let said = record.statement_words(party, number, Naming(&study.names))?;
+        let said = element("bdi", &[("class", "lines")], [text_lines(&said)]);
+        let told = match study.me == Some(party) {
+            true => element("span", &[], received(visit, &sent, number)),
+            false => text("here"),
+        };
+        Some(vec![time(at / 1_000), said, told])
+    });
+    let columns = ["When", "What", "Received"];
+    let rows: Vec<_> = rows.collect();
+    let mut parts = vec![table("By the clock of who said it", &columns, rows)];
+    if visit.may(Action::Note, study.subject()) && !study.record.view().state().is_final() {
+        let word = visit.word("write note", visit.part("hash"));
+        let field = lines_field(
+            "note",
+            "A question or an answer to the others",
+            ("", 3),
+            "At most 2,000 characters.",
+        );
+        parts.push(form(&format!("{}/note", study.path()), word.as_deref(), [field, button("Send", "")]));
+    }
+    Ok(parts)
+}
+
+/// Who has received an own statement.
+fn received(visit: &Visit<'_>, sent: &[OutboxRow], number: usize) -> Vec<Markup> {
+    let of = sent.iter().filter(|row| row.number as usize == number);
+    let called = |row: &OutboxRow| {
+        super::studies::name_of(visit.settings(), visit.us(), &row.peer).unwrap_or_else(|| row.peer.short())
+    };
+    of.flat_map(|row| match (row.had_ms, &row.refused) {
+        (Some(at), _) => [text(format!("by {} ", called(row))), time(at / 1_000)],
+        (None, Some(code)) => [text(format!("refused by {}: ", called(row))), text(code)],
+        (None, None) => [text(format!("not yet by {}", called(row))), Markup::default()],
+    })
+    .collect()
+}
+
+/// The text that is agreed on, and what in it differs from an earlier study.
+fn file(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
+    let text_of = &study.record.proposed().text;
+    let whole = element("pre", &[("tabindex", "0"), ("aria-label", "Study file")], [text_lines(text_of)]);
+    let mut parts = vec![element("details", &[], [words("summary", "", "As it would be agreed on"), whole])];
+    let filter = ProposalFilter { party: Some(study.row.proposer), ..ProposalFilter::default() };
+    let earlier = listed(visit, filter, Some(study.row.row))?;
+    if earlier.is_empty() {
+        return Ok(parts);
+    }
+    let options: Vec<_> =
+        earlier.iter().map(|row| (row.study.full(), format!("{}, {}", row.title, row.study))).collect();
+    let compare = [
+        choice("with", "Compare with an earlier study", &options, visit.field("with")),
+        button("Compare", ""),
+    ];
+    let place = [("method", "get"), ("action", visit.path.as_str()), ("class", "filters")];
+    parts.push(element("form", &place, compare));
+    if let Some(other) = earlier.iter().find(|row| row.study.full() == visit.field("with")) {
+        let before = study_text(visit, &other.study)?;
+        parts.push(diff::markup(&before, text_of));
+    }
+    Ok(parts)
+}
+
+fn study_text(visit: &Visit<'_>, hash: &StudyHash) -> Result<String, Stop> {
+    visit.house.store.study_text(hash)?.ok_or(Stop::Missing)
+}
+
+/// Writes a note to the others.
+pub fn note(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = seen(visit)?;
+    visit.must(Action::Note, study.subject())?;
+    let note = visit.field("note").replace("\r\n", "\n").trim().to_owned();
+    let length = note.chars().count();
+    if length == 0 || length > statements::TEXT_CHARS {
+        return Ok(decide::not_done(visit, &study, "A note has 1 to 2,000 characters."));
+    }
+    decide::say(visit, &study, Said::Note(note))
+}

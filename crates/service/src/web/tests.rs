@@ -1,0 +1,500 @@
+//! Pages of studies as requests, without a browser: a registry whose people click, and hospitals whose store
+//! says what an organisation says.
+
+use super::House;
+use super::door::ClientAddress;
+use super::listen::router;
+use crate::roles::Grant;
+use crate::secrets::SecretToken;
+use crate::store::{COMMAND_LINE, OwnConsent, PasswordRight, PeerSender, RecordedAct, Speaker, Store};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response, header};
+use net::Identity;
+use statements::{
+    ClosingCode, ClosingReason, ConsentTerms, ProposalId, ProposedStudy, RunEnd, RunOffer, RunOutcome, Said,
+    commit_to_data, digest_of_words,
+};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use tower::ServiceExt;
+
+const PASSWORD: &str = "wandering copper teapot";
+const REPORT: &[u8] = include_bytes!("fixtures/report.json");
+
+/// One organisation with pages, another one with a store.
+struct Pair {
+    _folder: tempfile::TempDir,
+    house: Arc<House>,
+    router: Router,
+    own: Identity,
+    peer: Identity,
+    store: Store,
+}
+
+/// What came back.
+struct Got {
+    status: u16,
+    place: String,
+    body: String,
+}
+
+impl Pair {
+    fn new(more: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let (own, peer) = (Identity::generate().expect("a key"), Identity::generate().expect("a key"));
+        own.save(&path("registry.key")).expect("saved");
+        std::fs::create_dir(path("data")).expect("made");
+        std::fs::write(path("data/trial.csv"), "child_id,arm,injected\nc1,vaccine,1954-05-01\n")
+            .expect("written");
+        let text = format!(
+            "format = \"tacit-service/1\"\nname = \"registry\"\nidentity = \"registry.key\"\nstore = \
+             \"service.db\"\nledger = \"registry.ledger\"\ndata_root = \"data\"\n[web]\nlisten = \
+             \"127.0.0.1:8443\"\n[peers.hospitals]\nkey = \"{}\"\nkinds = [\"lift\"]\n[data.trial]\npath = \
+             \"trial.csv\"\nlineage = \"trial\"\ncolumns = [\"child_id\", \"arm\", \"injected\"]\npeers = \
+             [\"hospitals\"]\nstewards = [\"stella\", \"otto\"]\nleast_rows = 1\nbudget = 1.0\n[policy]\nkinds \
+             = [\"lift\"]\nmax_rho = 0.3\n{more}\n",
+            peer.fingerprint()
+        );
+        std::fs::write(path("service.toml"), &text).expect("written");
+        let house = Arc::new(House::open(&path("service.toml")).expect("opens"));
+        let act = RecordedAct { by: COMMAND_LINE, what: "service.toml accepted", to: "", at: super::now() };
+        let file = crate::settings::RulesFile::read(&path("service.toml")).expect("reads");
+        house.store.accept(&act, &file.text, &file.hash()).expect("accepted");
+        let store = Store::open(&path("hospitals.db")).expect("opens");
+        let router = router(house.clone());
+        Self { _folder: folder, house, router, own, peer, store }
+    }
+
+    /// A cookie of a person with roles.
+    fn person(&self, name: &str, roles: &[&str]) -> String {
+        let store = &self.house.store;
+        let act = RecordedAct { by: COMMAND_LINE, what: "account added", to: name, at: super::now() };
+        let grants: Vec<Grant> = roles.iter().filter_map(|role| Grant::parse(role)).collect();
+        let link = store.add_account(&act, &grants).expect("added").expect("new");
+        let hash = self.house.desk.hash(&format!("{name} {PASSWORD}")).ok().expect("free").expect("hashed");
+        // So long ago that the password is asked for again.
+        let act = RecordedAct { by: name, what: "signed in", to: name, at: super::now() - 400 };
+        assert!(store.set_password(&act, &hash, PasswordRight::Link(&link)).expect("set"));
+        store.begin_session(&act, &hash, None, false).expect("begun").expect("signed in").text()
+    }
+
+    async fn ask(&self, cookie: &str, path: &str) -> Got {
+        self.send(cookie, "GET", path, String::new()).await
+    }
+
+    /// Sends the form to `to` that stands on the page at `from`.
+    async fn act(&self, cookie: &str, from: &str, to: &str, fields: &[(&str, &str)]) -> Got {
+        let page = self.ask(cookie, from).await.is(200);
+        let form = format!("action=\"{to}\"");
+        let rest = page.body.split_once(&form).unwrap_or_else(|| panic!("no form to {to}: {}", page.body)).1;
+        let word = rest.split_once("name=\"csrf\" value=\"").expect("a word").1;
+        let word = word.split_once('"').expect("ends").0;
+        let form = [fields, &[("csrf", word)]].concat();
+        let form = serde_urlencoded(&form);
+        self.send(cookie, "POST", to, form).await
+    }
+
+    async fn send(&self, cookie: &str, method: &str, path: &str, body: String) -> Got {
+        let response = self.raw(cookie, method, path, body).await;
+        let (head, body) = response.into_parts();
+        let place = head.headers.get(header::LOCATION).map(|to| to.to_str().expect("text").to_owned());
+        let body = axum::body::to_bytes(body, usize::MAX).await.expect("whole");
+        let body = String::from_utf8_lossy(&body).into_owned();
+        let html =
+            head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/html; charset=utf-8");
+        if html && !head.headers.contains_key(header::CONTENT_DISPOSITION) {
+            is_a_page(&body, path);
+        }
+        Got { status: head.status.as_u16(), place: place.unwrap_or_default(), body }
+    }
+
+    async fn raw(&self, cookie: &str, method: &str, path: &str, body: String) -> Response<Body> {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("host", "127.0.0.1:8443").header("sec-fetch-site", "same-origin");
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let request = request.header("cookie", format!("{}={cookie}", super::answer::COOKIE));
+        let from = ClientAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let request = request.extension(from).body(Body::from(body)).expect("a request");
+        self.router.clone().oneshot(request).await.expect("an answer")
+    }
+
+    /// Each takes what the other has said.
+    fn meet(&self) {
+        let sender = |name, key| PeerSender { name, key, most_open: 9, most_per_day: 9 };
+        let (us, them) = (self.own.fingerprint(), self.peer.fingerprint());
+        let sides =
+            [(&*self.house.store, us, &self.store, them), (&self.store, them, &*self.house.store, us)];
+        for (from, key, to, own) in sides {
+            for row in from.unsent(own, 100).expect("reads") {
+                let bytes = from.statement(&row.digest).expect("reads").expect("there");
+                to.absorb(own, sender("peer", key), row_time(), &bytes).expect("taken");
+                assert!(from.had(own, &row.digest, row_time()).expect("written"));
+            }
+        }
+    }
+
+    fn they(&self) -> Speaker<'_> {
+        Speaker { by: "hans", identity: &self.peer, at_ms: row_time() }
+    }
+
+    fn we(&self) -> Speaker<'_> {
+        Speaker { by: "stella", identity: &self.own, at_ms: row_time() }
+    }
+
+    /// A study that the hospitals propose.
+    fn proposed(&self, title: &str, note: &str) -> (ProposalId, String) {
+        let text = include_str!("../../../../examples/lift.toml");
+        let keys = ["tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50"];
+        let text = text.replace(keys[0], &self.own.fingerprint().to_string());
+        let text = text.replace(keys[1], &self.peer.fingerprint().to_string());
+        let text = text.replace("1954 poliomyelitis field trial, placebo-control areas", title);
+        let told = crate::told::tell(&text, "", None).expect("a study");
+        let proposed = ProposedStudy {
+            text: told.text.clone(),
+            program: base::unhex(&told.program).expect("a hash"),
+            note: note.to_owned(),
+            expires_ms: row_time() + 86_400_000,
+            windows: Vec::new(),
+            nonce: [7; 16],
+        };
+        let id = self.store.propose(self.they(), proposed).expect("proposed").id();
+        self.meet();
+        (id, format!("/studies/{}", told.file.hash().full()))
+    }
+
+    /// The terms of a consent to it.
+    fn terms(&self, id: &ProposalId) -> ConsentTerms {
+        let record = self.house.store.standing(id).expect("reads").expect("there");
+        ConsentTerms {
+            program: record.proposed().program,
+            charges: Vec::new(),
+            words: digest_of_words("read"),
+            data: commit_to_data(&[1; 32], &[2; 32]),
+            expires_ms: row_time() + 86_400_000,
+            windows: Vec::new(),
+            runs: 2,
+            persons: 1,
+            seal: None,
+        }
+    }
+
+    fn own_consent(&self) -> OwnConsent {
+        let (by, data) = ("stella".to_owned(), "trial".to_owned());
+        OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words: "read".to_owned() }
+    }
+
+    /// Both consent, run, and have their answer.
+    fn answered(&self, id: &ProposalId) {
+        let terms = self.terms(id);
+        self.house.store.consent(self.we(), id, terms.clone(), &self.own_consent()).expect("consents");
+        self.store.consent(self.they(), id, terms, &self.own_consent()).expect("consents");
+        self.meet();
+        let offer =
+            RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms: 2, port: 0 };
+        self.house.store.offer_run(self.we(), id, offer).expect("ready");
+        self.store.offer_run(self.they(), id, offer).expect("ready");
+        self.meet();
+        for (store, speaker) in [(&*self.house.store, self.we()), (&self.store, self.they())] {
+            store.start_run(speaker, id, 1, vec![[3; 16]; 2]).expect("starts");
+        }
+        self.meet();
+        let line = r#"{"event":"stage","name":"match","rows":200}"#;
+        self.house.store.keep_line(id, 1, row_time(), line).expect("kept");
+        let (kind, code) = (String::new(), String::new());
+        let end = RunEnd { run: 1, outcome: RunOutcome::Answered, kind, code, debits: Vec::new() };
+        let files = [("report.json".to_owned(), REPORT.to_vec())];
+        self.house.store.end_run(self.we(), id, &end, None, &files).expect("ended");
+        self.store.end_run(self.they(), id, &end, None, &[]).expect("ended");
+        self.meet();
+    }
+}
+
+fn row_time() -> u64 {
+    super::now() * 1_000
+}
+
+fn serde_urlencoded(fields: &[(&str, &str)]) -> String {
+    let byte = |b: u8| match b {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(b).to_string(),
+        b => format!("%{b:02X}"),
+    };
+    let word = |text: &str| text.bytes().map(byte).collect::<String>();
+    fields.iter().map(|(name, value)| format!("{}={}", word(name), word(value))).collect::<Vec<_>>().join("&")
+}
+
+/// What every page is: well-formed, one heading, labelled fields, nothing that runs or is styled in it.
+fn is_a_page(body: &str, path: &str) {
+    let page = body.strip_prefix("<!DOCTYPE html>\n").expect("HTML");
+    let tree = roxmltree::Document::parse(page).unwrap_or_else(|e| panic!("{path}: {e}\n{page}"));
+    let all = || tree.descendants().filter(roxmltree::Node::is_element);
+    let named = |name: &'static str| all().filter(move |node| node.tag_name().name() == name);
+    assert_eq!(named("h1").count(), 1, "{path}");
+    assert!(named("style").count() == 0 && named("script").all(|script| script.attribute("src").is_some()));
+    let mut ids: Vec<&str> = all().filter_map(|node| node.attribute("id")).collect();
+    let labels: Vec<&str> = named("label").filter_map(|label| label.attribute("for")).collect();
+    for field in named("input").chain(named("select")).chain(named("textarea")) {
+        let hidden = field.attribute("type") == Some("hidden") || field.attribute("hidden").is_some();
+        let id = field.attribute("id").unwrap_or_default();
+        assert!(hidden || labels.contains(&id), "{path}: a field without a label: {id}");
+    }
+    assert!(
+        named("table")
+            .all(|table| table.first_element_child().is_some_and(|c| c.tag_name().name() == "caption"))
+    );
+    for node in all() {
+        let bad = node.attributes().find(|one| one.name().starts_with("on") || one.name() == "style");
+        assert!(bad.is_none(), "{path}: {bad:?}");
+    }
+    let many = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), many, "{path}: an id twice");
+}
+
+impl Got {
+    #[track_caller]
+    fn is(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}\n{}", self.place, self.body);
+        self
+    }
+
+    #[track_caller]
+    fn says(self, text: &str) -> Self {
+        assert!(self.body.contains(text), "{text:?} is not in:\n{}", self.body);
+        self
+    }
+
+    #[track_caller]
+    fn never_says(self, text: &str) -> Self {
+        assert!(!self.body.contains(text), "{text:?} is in:\n{}", self.body);
+        self
+    }
+}
+
+/// Runs a test that asks, on threads as the service has them.
+fn asking<F: Future<Output = ()>>(test: F) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    runtime.expect("a runtime").block_on(test);
+}
+
+fn form() -> Vec<(&'static str, &'static str)> {
+    let text = "as=lift;title=Did it help?;name=autumn;peer=hospitals;role=publisher;identifier=child_id;\
+                alike=plain;arm=arm;test=vaccine;control=placebo;opportunity=injected;from=1954-01-01;until=1954-12-31;\
+                clock=day;event=onset;clamp=1;better=lower;events=4;rho=0.1;least=1000;days=30;note=Please read";
+    text.split(';').filter_map(|field| field.split_once('=')).collect()
+}
+
+#[test]
+fn a_study_is_written_kept_previewed_and_proposed_by_clicks() {
+    asking(async {
+        let pair = Pair::new("");
+        let ana = pair.person("ana", &["analyst"]);
+        pair.ask(&ana, "/studies").await.is(200).says("Propose a study");
+        let post = |what| [form(), vec![("do", what)]].concat();
+        let broken: Vec<_> = post("preview").into_iter().filter(|(name, _)| *name != "arm").collect();
+        let got = pair.act(&ana, "/studies/new", "/studies/new", &broken).await.is(422);
+        got.says("Column of the arm: this has to be filled in.").says("value=\"child_id\"");
+        pair.act(&ana, "/studies/new", "/studies/new", &post("save")).await.is(303);
+        let draft = pair.ask(&ana, "/studies/new").await.is(200).says("Did it help?");
+        let id = draft.body.split_once("/studies/new?draft=").expect("a draft").1;
+        let id = id.split_once('"').expect("ends").0.to_owned();
+        pair.ask(&ana, &format!("/studies/new?draft={id}")).await.is(200).says("value=\"injected\"");
+        // Who has not read what it would do does not propose it by one click.
+        let got = pair.act(&ana, "/studies/new", "/studies/new", &post("propose")).await.is(200);
+        let got = got.says("What hospitals will learn").says("What you will learn").says("Not covered");
+        let read =
+            got.body.split_once("name=\"read\" value=\"").expect("a hash").1.split_once('"').expect("ends").0;
+        let sent = [post("propose"), vec![("read", read), ("draft", &id)]].concat();
+        let gone = pair.act(&ana, "/studies/new", "/studies/new", &sent).await.is(303).place;
+        assert_eq!(gone, format!("/studies/{read}"));
+        pair.ask(&ana, "/studies/new").await.is(200).never_says("?draft=");
+        let study = pair.ask(&ana, &gone).await.is(200).says("Please read").says("not yet by hospitals");
+        // Who proposed it does not decide on it.
+        study.never_says("Consent and sign").says("Take it back");
+        pair.meet();
+        pair.ask(&ana, &gone).await.is(200).says("by hospitals ");
+        let note = [("note", "One thing more")];
+        pair.act(&ana, &gone, &format!("{gone}/note"), &note).await.is(303);
+        pair.ask(&ana, &gone).await.is(200).says("registry writes: One thing more");
+        let why =
+            [("withdraw-code", "purpose"), ("withdraw-text", "Not needed"), ("withdraw-password", "wrong")];
+        pair.act(&ana, &gone, &format!("{gone}/withdraw"), &why).await.is(403);
+        let right = format!("ana {PASSWORD}");
+        let why = [why[0], why[1], ("withdraw-password", right.as_str())];
+        pair.act(&ana, &gone, &format!("{gone}/withdraw"), &why).await.is(303);
+    });
+}
+
+#[test]
+fn who_sees_and_decides_is_a_matter_of_roles() {
+    asking(async {
+        let pair = Pair::new("");
+        let (_, path) = pair.proposed("A question", "Shall we?");
+        let olga = pair.person("olga", &["operator"]);
+        let stella = pair.person("stella", &["steward=trial"]);
+        let sam = pair.person("sam", &["steward=other"]);
+        let vic = pair.person("vic", &["viewer"]);
+        pair.ask(&stella, "/").await.is(200).says("Decide: ").says("A question");
+        pair.ask(&vic, &path).await.is(404);
+        pair.ask(&vic, "/studies").await.is(200).never_says("A question");
+        pair.ask(&olga, &path).await.is(200).never_says("Consent and sign");
+        pair.ask(&sam, &path).await.is(200).never_says("Consent and sign");
+        pair.ask(&olga, "/studies/new").await.is(403);
+        let page = pair.ask(&stella, &path).await.is(200).says("Consent and sign").says("Refuse");
+        let page = page.says("trial: 0 spent, 0.11 for this study, of 1 for ever. 8 more like it");
+        let word = |to: &str| {
+            let rest = page.body.split_once(&format!("action=\"{path}/{to}\"")).expect("a form").1;
+            let rest = rest.split_once("name=\"csrf\" value=\"").expect("a word").1;
+            rest.split_once('"').expect("ends").0.to_owned()
+        };
+        let password = format!("stella {PASSWORD}");
+        // A word to refuse does not consent, and the right word counts for what was read.
+        let mut fields =
+            vec![("csrf", word("refuse")), ("data", "trial".into()), ("password", password.clone())];
+        fields.extend([("runs", "2".into()), ("days", "30".into()), ("words", "00".into())]);
+        let sent = |fields: &[(&'static str, String)]| {
+            let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            serde_urlencoded(&fields)
+        };
+        pair.send(&stella, "POST", &format!("{path}/consent"), sent(&fields)).await.is(403).says("too old");
+        fields[0].1 = word("consent");
+        let got = pair.send(&stella, "POST", &format!("{path}/consent"), sent(&fields)).await;
+        got.is(200).says("has changed since you read it");
+        // The session went on under a new cookie, so the old one is dead.
+        pair.ask(&stella, &path).await.is(303);
+    });
+}
+
+#[test]
+fn a_refusal_reaches_the_proposer_with_its_reason() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "");
+        let stella = pair.person("stella", &["steward"]);
+        let password = format!("stella {PASSWORD}");
+        let why =
+            [("refuse-code", "purpose"), ("refuse-text", "Not <b>this</b>"), ("refuse-password", &password)];
+        pair.act(&stella, &path, &format!("{path}/refuse"), &why).await.is(303);
+        pair.meet();
+        let heard = pair.store.standing(&id).expect("reads").expect("there");
+        let words = heard.state_words(statements::Naming(&["a".into(), "b".into()]));
+        assert!(words.contains("Not <b>this</b>"), "{words}");
+    });
+}
+
+#[test]
+fn what_a_peer_writes_is_text() {
+    asking(async {
+        let pair = Pair::new("");
+        let title = "<img src=x onerror=alert(1)> & </title>";
+        let note = "<script>alert(1)</script>\u{202e}\nsecond line";
+        let (id, path) = pair.proposed(title, note);
+        pair.store.say(pair.they(), &id, Said::Note("<i>\u{2066}x".to_owned())).expect("said");
+        pair.meet();
+        let stella = pair.person("stella", &["steward", "analyst"]);
+        for page in ["/", "/studies", &path, &format!("{path}/run")] {
+            let got = pair.ask(&stella, page).await.is(200).says("&lt;img src=x onerror=alert(1)&gt; &amp;");
+            got.never_says("<img").never_says("<script>").never_says("\u{202e}").never_says("\u{2066}");
+        }
+        let code = ClosingReason { code: ClosingCode::Other, text: "<u>".to_owned() };
+        pair.store.say(pair.they(), &id, Said::Withdraw(code)).expect("said");
+        pair.meet();
+        pair.ask(&stella, &path).await.is(200).says("&lt;u&gt;").never_says("Consent and sign");
+    });
+}
+
+#[test]
+fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "");
+        let (olga, vic) = (pair.person("olga", &["operator"]), pair.person("vic", &["viewer"]));
+        let stella = pair.person("stella", &["steward=trial"]);
+        pair.ask(&stella, &format!("{path}/report")).await.is(404);
+        pair.answered(&id);
+        pair.ask(&stella, &path)
+            .await
+            .is(200)
+            .says("Answered: all parties have the result.")
+            .says("The report");
+        pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match");
+        let report = pair.ask(&stella, &format!("{path}/report")).await.is(200);
+        let report = report.says("all its parties have the same number").says("Shown to stella at registry.");
+        report.says("numbers.xlsx").says("<svg xmlns").says("Disclosed beyond the result");
+        pair.ask(&olga, &format!("{path}/report")).await.is(403);
+        pair.ask(&vic, &format!("{path}/report")).await.is(404);
+        let give = format!("{path}/report/give");
+        pair.act(&stella, &format!("{path}/report"), &give, &[("reader", "vic")]).await.is(303);
+        pair.ask(&vic, &format!("{path}/report")).await.is(200).never_says("Given to");
+        for (file, begins) in [("report.json", "{"), ("numbers.csv", "viewer,"), ("public.json", "{")] {
+            let got = pair.ask(&vic, &format!("{path}/report/{file}")).await.is(200);
+            assert!(got.body.starts_with(begins), "{file}: {}", &got.body[..40]);
+        }
+        pair.ask(&vic, &format!("{path}/report/effect.svg")).await;
+        pair.ask(&vic, &format!("{path}/report/..%2fservice.toml")).await.is(404);
+        let read = pair.house.store.acts_of("vic", 50).expect("reads");
+        let read: Vec<&str> = read.iter().map(|act| act.what.as_str()).collect();
+        assert!(
+            read.contains(&"report read") && read.contains(&"report taken along as public.json"),
+            "{read:?}"
+        );
+    });
+}
+
+#[test]
+fn pages_hear_of_changes_while_their_session_holds() {
+    asking(async {
+        let pair = Pair::new("");
+        let stella = pair.person("stella", &["steward"]);
+        assert_eq!(pair.raw("00", "GET", "/events", String::new()).await.status(), 401);
+        let events = pair.raw(&stella, "GET", "/events", String::new()).await;
+        assert_eq!(events.headers()[header::CONTENT_TYPE], "text/event-stream");
+        pair.proposed("A question", "");
+        let mut body = events.into_body().into_data_stream();
+        let first = futures_util::StreamExt::next(&mut body).await.expect("an event").expect("bytes");
+        assert!(String::from_utf8_lossy(&first).contains("event: changed"), "{first:?}");
+        let token = SecretToken::parse(&stella).expect("a token");
+        let session = pair.house.store.peek(&token, super::now()).expect("reads").expect("holds");
+        let act = RecordedAct { by: "stella", what: "signed out", to: "stella", at: super::now() };
+        pair.house.store.end_session(&act, session.id).expect("ended");
+        let rest = futures_util::StreamExt::collect::<Vec<_>>(body);
+        tokio::time::timeout(std::time::Duration::from_secs(60), rest)
+            .await
+            .expect("it ends with the session");
+    });
+}
+
+#[test]
+fn lists_go_on_by_fifty_and_are_filtered() {
+    asking(async {
+        let pair = Pair::new("");
+        let stella = pair.person("stella", &["steward"]);
+        for number in 0..60 {
+            let text = include_str!("../../../../examples/lift.toml");
+            let keys = ["tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50"];
+            let text = text.replace(keys[0], &pair.own.fingerprint().to_string());
+            let text = text.replace(keys[1], &pair.peer.fingerprint().to_string());
+            let text = text.replace("1954 poliomyelitis", &format!("Number {number:02}, 1954 poliomyelitis"));
+            let told = crate::told::tell(&text, "", None).expect("a study");
+            let proposed = ProposedStudy {
+                text: told.text,
+                program: base::unhex(&told.program).expect("a hash"),
+                note: String::new(),
+                expires_ms: row_time() + 86_400_000,
+                windows: Vec::new(),
+                nonce: [number; 16],
+            };
+            pair.house.store.propose(pair.we(), proposed).expect("proposed");
+        }
+        let first = pair.ask(&stella, "/studies").await.is(200).says("Number 59").says("Number 10");
+        let next = first.never_says("Number 09").body;
+        let next =
+            next.split_once("href=\"/studies?after=").expect("more").1.split_once('"').expect("ends").0;
+        let more = pair.ask(&stella, &format!("/studies?after={next}")).await.is(200);
+        more.says("Number 09").says("Number 00").never_says("Number 10").never_says("Older ones");
+        pair.ask(&stella, "/studies?state=answered").await.is(200).says("There is no such study.");
+        pair.ask(&stella, "/studies?peer=hospitals&open=yes").await.is(200).says("Number 59");
+    });
+}

@@ -1,0 +1,88 @@
+//! A consent on its way: the study is held against our data by a process of its own, and signed when nothing
+//! stands against it.
+
+use super::House;
+use super::checking::watch;
+use crate::agree::{AgreeOrder, agree};
+use crate::settings::{HouseSettings, RulesFile};
+use crate::store::{RecordedAct, Store};
+use crate::weigh::WeighedStudy;
+use base::Error;
+use serde_json::json;
+use statements::ProposalId;
+use std::collections::HashSet;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+/// Studies that are held against data at a time.
+const AT_ONCE: usize = 2;
+
+/// The proposals whose consent is on its way.
+#[derive(Clone, Default)]
+pub struct Weighing(Arc<Mutex<HashSet<[u8; 16]>>>);
+
+impl Weighing {
+    /// Whether the consent to a proposal is on its way.
+    pub fn has(&self, id: &ProposalId) -> bool {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(&id.0)
+    }
+
+    fn begin(&self, id: &ProposalId) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        all.len() < AT_ONCE && all.insert(id.0)
+    }
+
+    fn end(&self, id: &ProposalId) {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&id.0);
+    }
+}
+
+/// A consent that is asked for, and its study.
+pub struct WeighOrder {
+    /// What is consented to.
+    pub agree: AgreeOrder,
+    /// The hash of the study, for the log.
+    pub study: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Starts it; false where it is under way, or too many others are. Rules are those that hold, not what the
+/// file says by now.
+pub fn start(house: &House, settings: &Arc<HouseSettings>, order: WeighOrder) -> Result<bool, Error> {
+    let rules = match house.store.accepted()? {
+        Some(accepted) => accepted.text,
+        None => RulesFile::read(&house.path)?.text,
+    };
+    let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e))?;
+    if !house.weighing.begin(&order.agree.id) {
+        return Ok(false);
+    }
+    let mut command = Command::new(program);
+    command.args(["service", "weigh", "--json"]).arg(&house.path).arg(&order.agree.data);
+    let input = json!({ "rules": rules, "study": order.text }).to_string();
+    let (store, settings, weighing) = (house.store.clone(), settings.clone(), house.weighing.clone());
+    watch(command, input, move |found| {
+        let said = match signed(&store, &settings, &order, &found) {
+            Ok(()) => String::new(),
+            Err(why) => why,
+        };
+        let AgreeOrder { by, id, data, .. } = &order.agree;
+        let act = RecordedAct { by, what: "study held against data", to: &order.study, at: super::now() };
+        // Where it cannot be kept, the page still shows whether the consent is there.
+        let _ = store.keep_weighed(&act, id, data, &said);
+        weighing.end(id);
+        store.ring();
+    });
+    Ok(true)
+}
+
+/// Signs, where nothing stands against it.
+fn signed(store: &Store, settings: &HouseSettings, order: &WeighOrder, found: &str) -> Result<(), String> {
+    let value: serde_json::Value = serde_json::from_str(found).map_err(|e| e.to_string())?;
+    if let Some(message) = value["error"]["message"].as_str() {
+        return Err(message.to_owned());
+    }
+    let weighed: WeighedStudy = serde_json::from_value(value).map_err(|e| e.to_string())?;
+    agree(store, settings, &order.agree, &weighed).map(drop).map_err(|error| error.to_string())
+}
