@@ -84,8 +84,9 @@ def truth_of(data):
 
 def other(data):
     """Rows of which no statistic is that of `data`."""
-    others = {"ill": ~data["ill"], "treated": ~data["treated"], "cost": 2 * data["cost"] + 25}
-    return {**data, **others, "pressure": 280 - data["pressure"]}
+    row = np.arange(len(data["ill"]))
+    ill = np.where(data["treated"], row % 4 > 0, row % 4 == 0)
+    return {**data, "ill": ill, "cost": 2 * data["cost"] + 25, "pressure": 280 - data["pressure"]}
 
 
 def check(data, derived):

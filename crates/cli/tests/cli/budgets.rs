@@ -39,8 +39,8 @@ fn a_budget_does_not_start_anew_in_silence() {
     let [refused, _] = pair.both([&["--budget", "0.2"], &[]]);
     refused.failed(5, &["budget: 0.11 of 0.2 spent on lineage publisher", "needs 0.11"]);
     let short = &refused.json()["error"]["shortfall"];
-    let rho = serde_json::json!({ "bound": "policy.budget", "spent": "11/100", "budget": "1/5", "asked": "11/100" });
-    assert_eq!(*short, rho);
+    let numbers = ["bound", "spent", "budget", "asked"].map(|name| short[name].as_str().unwrap());
+    assert_eq!(numbers, ["policy.budget", "11/100", "1/5", "11/100"]);
     // The same file under a dated name, and no lineage.
     std::fs::copy(pair.path("publisher.csv"), pair.path("publisher-2024-05.csv")).unwrap();
     let dated = pair.path("publisher-2024-05.csv");

@@ -209,11 +209,13 @@ impl GateLink {
         match GateAnswer::of(answer[0]) {
             Some(GateAnswer::Done) => Ok(()),
             Some(GateAnswer::Taken) => Err(self.error(
-                "another coordinator, with another key, has registered the same name, or one of the same run: \
-                 is this party running elsewhere?"
+                "another coordinator, with another key, has registered the same name, or one of the same \
+                 run: is this party running elsewhere?"
                     .to_owned(),
             )),
-            Some(GateAnswer::Full) => Err(self.error("it has as many routes of this party as it takes".to_owned())),
+            Some(GateAnswer::Full) => {
+                Err(self.error("it has as many routes of this party as it takes".to_owned()))
+            }
             Some(GateAnswer::Malformed) | None => Err(self.error("it understands no route".to_owned())),
         }
     }
