@@ -68,11 +68,19 @@ pub fn agree(
 fn bounds(charges: &[WeighedCharge], runs: u8) -> Result<Vec<ChargeBound>, Error> {
     let value = |text: &str| text.parse::<Rational>().map_err(|_| Error::misuse("a charge is a number"));
     let times: Rational = ratio(runs.saturating_sub(1).max(1), 1_u8);
+    let everybody = charges.iter().filter(|charge| charge.viewer.is_none());
+    let everybody: Rational = everybody
+        .map(|charge| value(&charge.release))
+        .try_fold(ratio(0, 1), |sum, one| Ok::<_, Error>(sum + one?))?;
     let mut all = Vec::new();
     for charge in charges {
         let viewer = charge.viewer.as_deref().map(str::parse::<KeyFingerprint>).transpose()?;
         let [rho, delta] = [value(&charge.sizes[0])?, value(&charge.sizes[1])?];
-        let rho = value(&charge.release)? + rho * &times;
+        let mut rho = value(&charge.release)? + rho * &times;
+        if viewer.is_some() {
+            // Each party sees what everybody sees, and the ledger counts that for it, too.
+            rho += &everybody;
+        }
         all.push(ChargeBound { viewer, rho: bound(&rho), delta: bound(&(delta * &times)) });
     }
     all.sort_by_key(|bound| bound.viewer.map_or([0; 16], |viewer| viewer.bytes()));
@@ -108,9 +116,9 @@ mod tests {
             assert!(all[0].viewer.is_none() && all[0].rho == "1/10" && all[0].delta == "0");
             (all[1].rho.clone(), all[1].delta.clone())
         };
-        assert_eq!(of(1), ("1/100".to_owned(), "1/1000".to_owned()));
+        assert_eq!(of(1), ("11/100".to_owned(), "1/1000".to_owned()));
         assert_eq!(of(2), of(1));
-        assert_eq!(of(5), ("1/25".to_owned(), "1/250".to_owned()));
+        assert_eq!(of(5), ("7/50".to_owned(), "1/250".to_owned()));
     }
 
     #[test]
