@@ -11,8 +11,7 @@ mod talk;
 mod tests;
 mod wire;
 
-pub use board::{LinkBoard, LinkStanding};
-pub use wire::LinkMessage;
+pub use board::LinkBoard;
 
 use crate::settings::{HouseSettings, ServicePeer};
 use crate::web::House;

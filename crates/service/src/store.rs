@@ -19,11 +19,11 @@ mod tests;
 mod tries;
 
 pub use accounts::{Account, AccountState, PasswordRight};
-pub use runs::{ReportFile, RunLine, RunRow};
+pub use runs::{RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
-    Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, PeerUse, ProposalFilter, ProposalRow, SERVICE, SeenBy,
-    Speaker, kind_of,
+    Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE, SeenBy, Speaker,
+    kind_of,
 };
 pub use tries::Allowed;
 

@@ -73,7 +73,7 @@ impl Pair {
         let act = RecordedAct { by: COMMAND_LINE, what: "account added", to: name, at: super::now() };
         let grants: Vec<Grant> = roles.iter().filter_map(|role| Grant::parse(role)).collect();
         let link = store.add_account(&act, &grants).expect("added").expect("new");
-        let hash = self.house.desk.hash(&format!("{name} {PASSWORD}")).ok().expect("free").expect("hashed");
+        let hash = self.house.desk.hash(&format!("{name} {PASSWORD}")).expect("free").expect("hashed");
         // So long ago that the password is asked for again.
         let act = RecordedAct { by: name, what: "signed in", to: name, at: super::now() - 400 };
         assert!(store.set_password(&act, &hash, PasswordRight::Link(&link)).expect("set"));
