@@ -53,8 +53,8 @@ impl Pair {
              \"service.db\"\nledger = \"registry.ledger\"\ndata_root = \"data\"\n[web]\nlisten = \
              \"127.0.0.1:8443\"\n[peers.hospitals]\nkey = \"{}\"\nkinds = [\"lift\"]\n[data.trial]\npath = \
              \"trial.csv\"\nlineage = \"trial\"\ncolumns = [\"child_id\", \"arm\", \"injected\"]\npeers = \
-             [\"hospitals\"]\nstewards = [\"stella\", \"otto\"]\nleast_rows = 1\nbudget = 1.0\n[policy]\nkinds \
-             = [\"lift\"]\nmax_rho = 0.3\n{more}\n",
+             [\"hospitals\"]\nstewards = [\"stella\", \"otto\"]\nleast_rows = 1\nbudget = 1.0\n[policy]\n\
+             kinds = [\"lift\"]\nmax_rho = 0.3\n{more}\n",
             peer.fingerprint()
         );
         std::fs::write(path("service.toml"), &text).expect("written");
@@ -280,9 +280,10 @@ fn asking<F: Future<Output = ()>>(test: F) {
 }
 
 fn form() -> Vec<(&'static str, &'static str)> {
-    let text = "as=lift;title=Did it help?;name=autumn;peer=hospitals;role=publisher;identifier=child_id;\
-                alike=plain;arm=arm;test=vaccine;control=placebo;opportunity=injected;from=1954-01-01;until=1954-12-31;\
-                clock=day;event=onset;clamp=1;better=lower;events=4;rho=0.1;least=1000;days=30;note=Please read";
+    let text = "as=lift;title=Did it help?;name=autumn;peer=hospitals;role=publisher;\
+                identifier=child_id;alike=plain;arm=arm;test=vaccine;control=placebo;\
+                opportunity=injected;from=1954-01-01;until=1954-12-31;clock=day;event=onset;clamp=1;\
+                better=lower;events=4;rho=0.1;least=1000;days=30;note=Please read";
     text.split(';').filter_map(|field| field.split_once('=')).collect()
 }
 
