@@ -67,6 +67,18 @@ pub enum ServiceAction {
         #[arg(long, hide = true)]
         child: bool,
     },
+    /// Copy store, ledger and rules into a new folder while the service goes on; the key is kept apart
+    Backup {
+        /// The organisation's service.toml
+        file: PathBuf,
+        /// The folder, which must not be there yet
+        folder: PathBuf,
+    },
+    /// Say that a store which is a copy may be used: what was agreed and spent since is unknown
+    Restored {
+        /// The organisation's service.toml
+        file: PathBuf,
+    },
     /// Hold a study against a data set for the service, which says rules and study on standard input
     #[command(hide = true)]
     Weigh {
@@ -108,6 +120,8 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
         ServiceAction::Run { file } => serve(file, args.json),
         ServiceAction::Account { action } => account::run(action, args.json),
         ServiceAction::Data { file, name, child } => data(file, name, *child, args.json),
+        ServiceAction::Backup { file, folder } => backup(file, folder, args.json),
+        ServiceAction::Restored { file } => restored(file, args.json),
         ServiceAction::Weigh { file, name } => weigh(file, name),
         ServiceAction::Propose(what) => studies::propose(what, args.json),
         ServiceAction::Studies { file, all } => studies::list(file, *all, args.json),
@@ -150,6 +164,34 @@ fn accept(path: &Path, as_json: bool) -> Result<(), Error> {
             path.display(),
             &hash[..12]
         )),
+    }
+}
+
+fn backup(path: &Path, folder: &Path, as_json: bool) -> Result<(), Error> {
+    let made = service::back_up(path, folder, service::now())?;
+    match as_json {
+        true => output::print_json(&made),
+        false => output::print(&format!(
+            "{} has {} files, and the audit log up to entry {}. Keep it as you keep a key; the \
+             organisation's key is not in it.",
+            folder.display(),
+            made.files.len(),
+            made.log.0
+        )),
+    }
+}
+
+fn restored(path: &Path, as_json: bool) -> Result<(), Error> {
+    let store = Store::open(&RulesFile::read(path)?.settings.store)?;
+    let Some(at) = store.is_copy_of()? else {
+        return Err(Error::input("this store is no copy, or somebody has said already that it may be used"));
+    };
+    let day = study::time::date(at.cast_signed());
+    let what = format!("a copy of {day} is used from now on");
+    store.use_copy(&service::RecordedAct { by: COMMAND_LINE, what: &what, to: "", at: service::now() })?;
+    match as_json {
+        true => output::print_json(&json!({ "restored": at })),
+        false => output::print(&format!("The copy of {day} may be used. Everybody signs in anew.")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Parts of one CSV file, which are read side by side.
 //!
 //! Where a line ends is known without reading all before it only in a text without any quote, in UTF-8: so a
-//! file is cut right behind line feeds, and every part is looked through for quotes and for line ends that are
-//! none of LF and CRLF. A file that has one is read from its beginning by one reader.
+//! file is cut right behind line feeds, and every part is looked through for quotes and for line ends that
+//! are none of LF and CRLF. A file that has one is read from its beginning by one reader.
 
 use base::{Error, in_order, limits};
 use std::fs::File;
@@ -49,8 +49,8 @@ impl TextSpan {
     }
 }
 
-/// Parts of a plain CSV file, `most` at most; none where it is short, or cannot be cut, or not be read: whoever
-/// reads it says why.
+/// Parts of a plain CSV file, `most` at most; none where it is short, or cannot be cut, or not be read:
+/// whoever reads it says why.
 pub(super) fn spans(path: &Path, most: usize) -> Option<Vec<TextSpan>> {
     let size = path.metadata().ok()?.len();
     let count = (size / PART_LEAST).min(most as u64);
@@ -84,8 +84,8 @@ pub(super) fn spans(path: &Path, most: usize) -> Option<Vec<TextSpan>> {
     Some(spans)
 }
 
-/// Bytes of the first line, its end among them; none where it is empty, or too long, or the text is in another
-/// encoding than UTF-8, or has no such line.
+/// Bytes of the first line, its end among them; none where it is empty, or too long, or the text is in
+/// another encoding than UTF-8, or has no such line.
 fn head_bytes(file: &mut File) -> Option<u64> {
     let head = line(file)?;
     let is_wide = head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") || head.contains(&0);

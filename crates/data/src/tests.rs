@@ -417,7 +417,7 @@ fn rules_of_the_study_are_applied_and_counted() {
     assert_eq!(rows.opportunity, [115, 120]);
     assert_eq!((report.rows_read, report.rows_kept), (4, 2));
     assert_eq!((report.without_opportunity, report.duplicates_dropped), (1, 1));
-    assert!(report.to_string().contains("1 rows left out: no opportunity"), "{report}");
+    assert!(report.to_string().contains("1 row left out: no opportunity"), "{report}");
 
     let text = format!("{EVENTS}a,1954-07-01,paralytic\na,,not-polio\nb,nonsense,not-polio\n");
     let (rows, report) = read_advertiser(&desk.file("h.csv", text), &study(&[]), ADVERTISER).expect("read");

@@ -347,8 +347,8 @@ impl StudyEngine {
         let StagePrice { cost, and_gates, trips } = self.price(&ranges)?;
         let of = ranges.units().min(self.workers.into()) as u32;
         let parties = cost.sent.len() as f64;
-        // Seconds of a core, of the party that has most to do, and of all. Gates of `gmw` cost their transfers,
-        // which two parties make; next to gates of `yao`, transfers cost nothing.
+        // Seconds of a core, of the party that has most to do, and of all. Gates of `gmw` cost their
+        // transfers, which two parties make; next to gates of `yao`, transfers cost nothing.
         let (work, core_s) = match &self.rows {
             ChosenRows::Ring4(rows) => {
                 let work = and_gates as f64 / speeds.ring4(rows.ring4().settings().security);

@@ -306,9 +306,9 @@ impl RunLog {
         let day = || day_of(self.begun.begun);
         self.resumed.then(|| match (&self.matched, &self.under_way) {
             (None, None) if self.put_back => format!(
-                "goes on with the run of {} that broke off: its rows are read, and its match is made anew: what \
-                 the peer has promised in it is not in {} as the ledger has it, as where a folder was put back \
-                 or restored",
+                "goes on with the run of {} that broke off: its rows are read, and its match is made anew: \
+                 what the peer has promised in it is not in {} as the ledger has it, as where a folder was \
+                 put back or restored",
                 day(),
                 self.place()
             ),

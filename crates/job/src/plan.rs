@@ -93,8 +93,8 @@ pub struct Speeds {
 const RING4_ON_TWO_CORES: [f64; 2] = [365e6, 230e6];
 
 /// Transfers of lift rows over TLS per second of processor time: 94 of each row, which takes the advertiser
-/// 1.23 microseconds and the publisher 0.86 over TCP, and TLS half of 0.26 at each. What a lane waits while its
-/// peer has the turn is not in it: who holds the cores adds that, as of every stage.
+/// 1.23 microseconds and the publisher 0.86 over TCP, and TLS half of 0.26 at each. What a lane waits while
+/// its peer has the turn is not in it: who holds the cores adds that, as of every stage.
 const TRANSFERS: [f64; 2] = [94.0 / 1.36e-6, 94.0 / 0.99e-6];
 
 /// Group operations per second and core, of the portable code and with vector instructions for them.

@@ -118,8 +118,10 @@ fn usr(root: &Path, programs: &[(&str, Vec<u8>)], copyright: &[u8]) -> Result<St
     tree.below(root, "docs", doc)?;
     tree.below(root, "examples", doc)?;
     tree.file(&format!("{doc}/copyright"), 0o644, copyright.to_vec());
-    let unit = "tacit-serve@.service";
-    tree.file(&format!("usr/lib/systemd/system/{unit}"), 0o644, read(&root.join("docs/deploy").join(unit))?);
+    for unit in ["tacit-serve@.service", "tacit-service.service"] {
+        let text = read(&root.join("docs/deploy").join(unit))?;
+        tree.file(&format!("usr/lib/systemd/system/{unit}"), 0o644, text);
+    }
     Ok(tree)
 }
 

@@ -223,21 +223,39 @@ fn the_image_is_what_its_recipe_and_page_say() {
 }
 
 #[test]
-fn the_unit_of_systemd_starts_what_is_installed() {
-    let unit = page("docs/deploy/tacit-serve@.service");
-    let value =
-        |name: &str| unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap();
+fn the_units_of_systemd_start_what_is_installed() {
     let tree = usr(&root(), &[("tacit", b"program".to_vec())], b"text").unwrap();
     let entries = entries(&tree.tar_gz("", "", 0).unwrap());
     let there = |path: &str| entries.iter().any(|entry| entry.0 == path.trim_start_matches('/'));
-    let (program, words) = value("ExecStart").split_once(' ').unwrap();
-    assert!(there(program), "{program}");
-    assert_eq!(words, "serve /var/lib/tacit/%i/server.toml");
-    assert_eq!((value("StateDirectory"), value("DynamicUser")), ("tacit/%i", "yes"));
-    assert!(there(value("Documentation").strip_prefix("file://").unwrap()));
-    assert!(there("/usr/lib/systemd/system/tacit-serve@.service"));
+    for (name, words, folder) in [
+        ("tacit-serve@.service", "serve /var/lib/tacit/%i/server.toml", "tacit/%i"),
+        ("tacit-service.service", "service run /var/lib/tacit/service.toml", "tacit"),
+    ] {
+        let unit = page(&format!("docs/deploy/{name}"));
+        let value =
+            |name: &str| unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap();
+        let (program, said) = value("ExecStart").split_once(' ').unwrap();
+        assert!(there(program), "{program}");
+        assert_eq!(said, words);
+        assert_eq!((value("StateDirectory"), value("DynamicUser")), (folder, "yes"));
+        assert!(there(value("Documentation").strip_prefix("file://").unwrap()));
+        assert!(there(&format!("/usr/lib/systemd/system/{name}")));
+        is_understood(name, &unit);
+    }
     let install = page("docs/install.md");
-    for word in ["tacit-serve@", "/var/lib/tacit/", "server.toml"] {
+    for word in ["tacit-serve@", "/var/lib/tacit/", "server.toml", "tacit-service"] {
         assert!(install.contains(word), "docs/install.md does not name {word}");
     }
+}
+
+/// Asks systemd whether it knows every line, where systemd is there; the program is one that is there.
+fn is_understood(name: &str, unit: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name.replace('@', "@a"));
+    std::fs::write(&path, unit.replace("/usr/bin/tacit", "/bin/true")).unwrap();
+    let Ok(verified) = std::process::Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+    assert!(verified.status.success() && !said.contains(name.trim_end_matches(".service")), "{said}");
 }

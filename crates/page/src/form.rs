@@ -107,6 +107,12 @@ pub fn form(path: &str, word: Option<&str>, parts: impl IntoIterator<Item = Mark
     element("form", &[("method", "post"), ("action", path)], word.into_iter().chain(parts))
 }
 
+/// A form that asks for a page and changes nothing.
+#[must_use]
+pub fn query_form(path: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
+    element("form", &[("method", "get"), ("action", path)], parts)
+}
+
 /// A field that people do not see.
 #[must_use]
 pub fn hidden(name: &str, value: &str) -> Markup {

@@ -6,7 +6,9 @@
 //! on threads that may wait.
 
 mod agree;
+mod backup;
 mod budget;
+mod changes;
 mod findings;
 mod lift_form;
 mod link;
@@ -21,10 +23,12 @@ mod secrets;
 mod settings;
 mod store;
 mod told;
+mod totp;
 mod web;
 mod weigh;
 
 pub use agree::{AgreeOrder, agree};
+pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, is_account_name};
 pub use roles::Grant;

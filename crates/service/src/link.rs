@@ -9,9 +9,11 @@ mod board;
 mod talk;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod wire;
 
-pub use board::LinkBoard;
+pub use board::{LinkBoard, LinkStanding};
+pub use trial::test_peer;
 
 use crate::settings::{HouseSettings, ServicePeer};
 use crate::web::House;
@@ -88,7 +90,10 @@ async fn listen(house: Arc<House>, listener: TcpListener) {
 }
 
 fn tls(house: &House) -> Option<ServiceTls> {
-    let keys = house.rules().settings.peers.values().map(|peer| peer.key).collect();
+    let paused = house.store().paused().ok()?;
+    let settings = house.rules().settings;
+    let peers = settings.peers.iter().filter(|(name, _)| !paused.contains(*name));
+    let keys = peers.map(|(_, peer)| peer.key).collect();
     ServiceTls::new(house.identity()?, keys).ok()
 }
 
@@ -131,7 +136,8 @@ async fn dial(house: Arc<House>, name: String) {
             sleep(LONGEST_WAIT).await;
             continue;
         };
-        if house.links().of(&key).since_ms.is_some() {
+        let paused = house.store().paused().map_or(true, |paused| paused.contains(&name));
+        if paused || house.links().of(&key).since_ms.is_some() {
             sleep(LOOK).await;
             continue;
         }

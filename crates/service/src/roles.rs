@@ -4,10 +4,10 @@
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What an account is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HouseRole {
     /// Sees nothing that was not given.
@@ -41,6 +41,12 @@ impl HouseRole {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }
 
+    /// Whether it takes two people to give it: whoever has it may do more than look at their own account.
+    #[must_use]
+    pub fn is_weighty(self) -> bool {
+        self != Self::Viewer
+    }
+
     /// What who has it may do, in a sentence for a form.
     #[must_use]
     pub fn meaning(self) -> &'static str {
@@ -56,7 +62,7 @@ impl HouseRole {
 }
 
 /// A role for all data sets or for one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Grant {
     /// The role.
     pub role: HouseRole,
@@ -107,6 +113,18 @@ pub enum Action {
     SeeRules,
     /// Add accounts, give and take roles, make sign-in links.
     ManageAccounts,
+    /// Confirm that somebody becomes a steward or an analyst, or gets into such an account.
+    ConfirmAccess,
+    /// The same of operators.
+    ConfirmOperator,
+    /// Tighten rules; propose to loosen them, and confirm what an operator proposes.
+    RulesAsSteward,
+    /// Tighten rules; propose to loosen them, and confirm what a steward proposes.
+    RulesAsOperator,
+    /// See the whole audit log, verify and export it.
+    SeeAudit,
+    /// End sessions of others, see the machine, back up.
+    Operate,
     /// Draft, preview and propose studies.
     Propose,
     /// See that a study is there, what it would reveal, and where it stands.
@@ -154,6 +172,7 @@ pub struct StudySubject<'a> {
 pub fn may(actor: &Asker, action: Action, subject: Subject<'_>) -> bool {
     let is = |role: HouseRole| actor.grants.iter().any(|grant| grant.role == role && covers(grant, subject));
     let any = |roles: &[HouseRole]| roles.iter().any(|role| is(*role));
+    let of_all = |role| actor.grants.iter().any(|grant| grant.role == role && grant.data.is_none());
     match (action, subject) {
         (Action::SeeOwn, Subject::House) => true,
         (Action::SeeOwn, Subject::Account(name)) => name == actor.name,
@@ -165,6 +184,14 @@ pub fn may(actor: &Asker, action: Action, subject: Subject<'_>) -> bool {
         (Action::ManageAccounts, Subject::Account(name)) => {
             is(HouseRole::Operator) && (!actor.separate || name != actor.name)
         }
+        (Action::ConfirmAccess | Action::RulesAsSteward, Subject::Data(_)) => is(HouseRole::Steward),
+        (Action::ConfirmAccess | Action::RulesAsSteward, Subject::House) => of_all(HouseRole::Steward),
+        (Action::ConfirmOperator, Subject::House) => {
+            of_all(HouseRole::Steward) || of_all(HouseRole::Operator)
+        }
+        (Action::RulesAsOperator, Subject::House | Subject::Data(_)) => of_all(HouseRole::Operator),
+        (Action::SeeAudit, Subject::House) => any(&[HouseRole::Steward, HouseRole::Operator]),
+        (Action::Operate, Subject::House) => of_all(HouseRole::Operator),
         (Action::Propose, Subject::House) => is(HouseRole::Analyst),
         (action, Subject::Study(study)) => may_with(actor, action, study, &is),
         _ => false,

@@ -1,9 +1,11 @@
 //! Which text of `service.toml` holds: the one that was accepted last. A file that was changed since then, or
-//! that does not parse, changes nothing until somebody accepts it by `tacit service accept`.
+//! that does not parse, changes nothing until somebody accepts it, by a page or by `tacit service accept`.
 
+use crate::changes::RulesChange;
 use crate::settings::{HouseSettings, RulesFile};
 use crate::store::Store;
 use base::Error;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
@@ -36,7 +38,7 @@ impl RulesStanding {
             ),
             Self::Changed => Some(
                 "service.toml was changed and nobody has accepted the change: what was accepted before \
-                 holds. On the machine: tacit service accept."
+                 holds. Read the change on the page Rules, or on the machine: tacit service accept."
                     .to_owned(),
             ),
             Self::Broken => {
@@ -85,6 +87,12 @@ impl Rules {
         if now.saturating_sub(held.looked) < LOOK_SECONDS {
             return held;
         }
+        self.look(store, now)
+    }
+
+    /// What holds, looked at anew.
+    pub fn look(&self, store: &Store, now: u64) -> RulesNow {
+        let held = self.now.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let (settings, standing) = match look(&self.path, RulesFile::read(&self.path), store) {
             Ok(found) => found,
             Err(_) => (held.settings, RulesStanding::Broken),
@@ -93,6 +101,32 @@ impl Rules {
         *self.now.write().unwrap_or_else(std::sync::PoisonError::into_inner) = found.clone();
         found
     }
+}
+
+/// Writes changed rules into the file: beside it, and renamed. Nothing is written where it has them already.
+///
+/// # Errors
+/// When the file holds something else than what was accepted, or cannot be written.
+pub fn write(path: &Path, change: &RulesChange) -> Result<(), Error> {
+    let there = study::read_text(path)?;
+    if there == change.after {
+        return Ok(());
+    }
+    if there != change.before {
+        return Err(Error::refused(
+            "service.toml was changed on the machine and nobody has accepted that: accept it, or take it \
+             back, first",
+        ));
+    }
+    let failed = |e: std::io::Error| Error::io(format!("cannot write {}", path.display()), &e);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut beside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    beside.write_all(change.after.as_bytes()).map_err(failed)?;
+    let mode = std::fs::metadata(path).map_err(failed)?.permissions();
+    beside.as_file().set_permissions(mode).map_err(failed)?;
+    beside.as_file().sync_all().map_err(failed)?;
+    beside.persist(path).map_err(|e| failed(e.error))?;
+    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
 }
 
 fn look(

@@ -269,6 +269,9 @@ fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
     if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
         return Ok(Some("quiet hours".to_owned()));
     }
+    if house.log_is_behind() {
+        return Ok(Some("the audit log here is not the one that peers have seen".to_owned()));
+    }
     for peer in look.peers() {
         let link = house.links().of(&peer);
         let why = match &link {

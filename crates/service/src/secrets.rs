@@ -17,6 +17,70 @@ pub enum TokenUse {
     Session,
     /// A link to set a password with.
     Link,
+    /// A code that a second person has for a link.
+    Code,
+    /// The secret of a second step.
+    Second,
+    /// A code for when a telephone is lost.
+    Recovery,
+}
+
+impl TokenUse {
+    fn hash(self, bytes: &[u8]) -> [u8; 32] {
+        let context = match self {
+            Self::Session => "tacit 2026-12 service session v1",
+            Self::Link => "tacit 2026-12 service link v1",
+            Self::Code => "tacit 2026-12 service link code v1",
+            Self::Second => "tacit 2026-12 service second step v1",
+            Self::Recovery => "tacit 2026-12 service recovery code v1",
+        };
+        blake3::derive_key(context, bytes)
+    }
+}
+
+/// Letters of a [`SpokenCode`]: none that sounds or looks like another.
+const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/// How many letters, of five bits each.
+const CODE_LETTERS: usize = 12;
+
+/// 60 random bits that one person tells another by telephone: enough where they are tried at the page alone.
+pub struct SpokenCode(Secret<[u8; CODE_LETTERS]>);
+
+impl SpokenCode {
+    /// A fresh one from the system's randomness.
+    ///
+    /// # Errors
+    /// When the system gives none.
+    pub fn generate() -> Result<Self, Error> {
+        let random = SecretToken::generate()?;
+        let mut letters = [0; CODE_LETTERS];
+        for (letter, byte) in letters.iter_mut().zip(random.0.expose()) {
+            *letter = LETTERS[usize::from(byte % 32)];
+        }
+        Ok(Self(Secret::new(letters)))
+    }
+
+    /// As a person writes it: in groups or not, in capitals or not.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let plain = text.bytes().filter(|byte| !matches!(byte, b'-' | b' '));
+        let plain: Vec<u8> = plain.map(|byte| byte.to_ascii_uppercase()).collect();
+        let letters = <[u8; CODE_LETTERS]>::try_from(plain).ok()?;
+        letters.iter().all(|letter| LETTERS.contains(letter)).then(|| Self(Secret::new(letters)))
+    }
+
+    /// Three groups of four, for the person alone.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let groups = self.0.expose().chunks(4).map(|group| String::from_utf8_lossy(group).into_owned());
+        groups.collect::<Vec<_>>().join("-")
+    }
+
+    /// What the store has of it.
+    #[must_use]
+    pub fn hash(&self, of: TokenUse) -> [u8; 32] {
+        of.hash(self.0.expose())
+    }
 }
 
 impl SecretToken {
@@ -47,11 +111,7 @@ impl SecretToken {
     /// What the store has of it.
     #[must_use]
     pub fn hash(&self, of: TokenUse) -> [u8; 32] {
-        let context = match of {
-            TokenUse::Session => "tacit 2026-12 service session v1",
-            TokenUse::Link => "tacit 2026-12 service link v1",
-        };
-        blake3::derive_key(context, self.0.expose())
+        of.hash(self.0.expose())
     }
 
     /// What a form of this session carries: for this action on this subject and no other.
@@ -96,5 +156,10 @@ mod tests {
         assert_eq!(again.hash(TokenUse::Link), token.hash(TokenUse::Link));
         assert_ne!(token.hash(TokenUse::Link), token.hash(TokenUse::Session));
         assert!(SecretToken::parse("00").is_none() && SecretToken::parse("").is_none());
+        let code = SpokenCode::generate().expect("random");
+        let said = code.text().to_lowercase().replace('-', " ");
+        let again = SpokenCode::parse(&said).expect("parses");
+        assert_eq!(again.hash(TokenUse::Code), code.hash(TokenUse::Code));
+        assert!(SpokenCode::parse(&said[1..]).is_none() && SpokenCode::parse("ILOU-0000-0000").is_none());
     }
 }

@@ -1,12 +1,16 @@
 //! `service.toml`: who this organisation is, what it has, and what it agrees to. Every line has a default
 //! that refuses: what is not written down is not allowed.
 
+mod differences;
+mod edit;
 mod hours;
 mod parse;
 #[cfg(test)]
 mod tests;
 mod words;
 
+pub use differences::{RuleDifference, RuleTurn, differences};
+pub use edit::{edit, rules, with_peer};
 pub use hours::QuietHours;
 pub use words::words;
 
@@ -54,6 +58,19 @@ pub struct HouseSettings {
     pub data: BTreeMap<String, DataSet>,
     /// What this organisation agrees to at all.
     pub policy: ServicePolicy,
+    /// How long what was done is kept.
+    pub keep: KeepRule,
+}
+
+/// `[keep]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeepRule {
+    /// Days after which entries of the audit log are taken away; none: never.
+    pub log_days: Option<u64>,
+    /// Days after which reports are taken away; none: never.
+    pub reports_days: Option<u64>,
+    /// The folder into which they are written before.
+    pub folder: Option<PathBuf>,
 }
 
 /// `[web]`.
@@ -65,6 +82,19 @@ pub struct WebSettings {
     pub names: Vec<String>,
     /// Files of a certificate chain and its key; none: one of its own.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// A proxy that says who somebody is.
+    pub proxy: Option<WebProxy>,
+}
+
+/// `[web.proxy]`: a program on this machine that people have signed in to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebProxy {
+    /// The Unix socket on which it is listened to.
+    pub socket: PathBuf,
+    /// The user whose process it is: nobody else is listened to there.
+    pub uid: u32,
+    /// The header in which it names the account.
+    pub user_header: String,
 }
 
 /// `[link]`.
@@ -151,6 +181,8 @@ pub struct ServicePolicy {
     pub jobs_memory: u64,
     /// Whether who proposed a study may not consent to it.
     pub separate_duties: bool,
+    /// Roles whose people sign in with a second step.
+    pub second_step: Vec<String>,
     /// The command that tells people of something.
     pub notify: Vec<String>,
 }
@@ -178,7 +210,13 @@ impl RulesFile {
     /// What an operator accepts.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
-        blake3::derive_key("tacit 2026-12 service file v1", self.text.as_bytes())
+        Self::hash_of(&self.text)
+    }
+
+    /// The same of a text.
+    #[must_use]
+    pub fn hash_of(text: &str) -> [u8; 32] {
+        blake3::derive_key("tacit 2026-12 service file v1", text.as_bytes())
     }
 }
 

@@ -6,10 +6,14 @@
 //! crate `trail`: a chain, which whoever audits the organisation can check.
 
 mod accounts;
+mod audit;
+mod backup;
 mod checks;
+mod confirmations;
 mod drafts;
 mod layout;
 mod runs;
+mod second;
 mod sessions;
 mod studies;
 #[cfg(test)]
@@ -18,7 +22,9 @@ mod studies_tests;
 mod tests;
 mod tries;
 
-pub use accounts::{Account, AccountState, PasswordRight};
+pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
+pub use audit::TrailFilter;
+pub use confirmations::Confirmed;
 pub use runs::{RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
@@ -203,14 +209,18 @@ impl Store {
 
 /// Adds a line to the audit log: the one that `tacit ledger verify --service` checks and exports.
 fn write_down(transaction: &Transaction<'_>, act: &RecordedAct<'_>) -> Result<(), Error> {
+    write_down_with(transaction, act, &serde_json::Value::Null)
+}
+
+/// The same with more about it.
+fn write_down_with(
+    transaction: &Transaction<'_>,
+    act: &RecordedAct<'_>,
+    detail: &serde_json::Value,
+) -> Result<(), Error> {
     let RecordedAct { by, what, to, at } = *act;
-    let entry = trail::NewEntry {
-        at_ms: at.saturating_mul(1_000),
-        actor: by,
-        action: what,
-        subject: to,
-        detail: &serde_json::Value::Null,
-    };
+    let entry =
+        trail::NewEntry { at_ms: at.saturating_mul(1_000), actor: by, action: what, subject: to, detail };
     trail::append(transaction, &entry).map(drop)
 }
 

@@ -12,8 +12,11 @@ mod listen;
 mod pages;
 mod shell;
 #[cfg(test)]
+mod staff_tests;
+#[cfg(test)]
 mod tests;
 mod visit;
+mod watch;
 mod weighing;
 
 pub use listen::{Listening, listen};
@@ -33,6 +36,7 @@ use statements::ProposalId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+use watch::LogWatch;
 use weighing::Weighing;
 
 /// All that a running service has.
@@ -42,6 +46,9 @@ pub struct House {
     desk: PasswordDesk,
     buckets: Buckets,
     checking: Checking,
+    watch: LogWatch,
+    /// Held while a peer is tested: that takes a thread for up to a minute.
+    testing: std::sync::Mutex<()>,
     weighing: Weighing,
     told: ToldShelf,
     path: PathBuf,
@@ -58,6 +65,7 @@ impl House {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = RulesFile::read(path)?;
         let store = Store::open(&file.settings.store)?;
+        crate::backup::refuse_copy(&store)?;
         // Pages for people need no key; without one nothing is said to other organisations.
         let key = &file.settings.identity;
         let identity = key.exists().then(|| Identity::load(key)).transpose()?;
@@ -68,6 +76,8 @@ impl House {
             desk: PasswordDesk::open()?,
             buckets: Buckets::default(),
             checking: Checking::default(),
+            watch: LogWatch::default(),
+            testing: std::sync::Mutex::default(),
             weighing: Weighing::default(),
             told: ToldShelf::default(),
             path: path.to_owned(),
@@ -99,6 +109,12 @@ impl House {
     #[must_use]
     pub fn jobs(&self) -> &Jobs {
         &self.jobs
+    }
+
+    /// Whether a peer has signed more of the log here than there is, or something else: then nobody can say
+    /// what was spent.
+    pub(crate) fn log_is_behind(&self) -> bool {
+        self.watch.seen().of_own.iter().any(|(_, _, standing)| standing.is_wrong())
     }
 
     /// Where the folders of runs are: beside the store.

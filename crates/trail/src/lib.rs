@@ -10,11 +10,13 @@ mod checks;
 mod export;
 mod kept;
 mod log;
+mod witness;
 
 pub use checks::{ComparedTrails, check_consents, compare};
 pub use export::{ExportHead, SignedTrail, TRAIL_FORMAT, TrailScope, is_trail};
 pub use kept::{keep_statement, proposals, statements};
 pub use log::{NewEntry, TrailEntry, VerifiedLog, append, create, cut_before, entries, record, verify};
+pub use witness::{LogWitness, LogWitnesses, WitnessStanding, log_head};
 
 use base::Error;
 use rusqlite::{Connection, OpenFlags};

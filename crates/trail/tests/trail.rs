@@ -11,7 +11,7 @@ use statements::{
 use std::path::{Path, PathBuf};
 use study::StudyFile;
 use tempfile::TempDir;
-use trail::{NewEntry, SignedTrail, TrailScope, VerifiedLog};
+use trail::{LogWitnesses, NewEntry, SignedTrail, TrailScope, VerifiedLog, WitnessStanding};
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const AT: u64 = 1_795_000_000_000;
@@ -268,6 +268,53 @@ fn what_is_cut_was_exported_and_the_chain_goes_on() {
         (file.header.log.as_ref(), file.entries.len() as u64),
         (Some(&again), again.last + 1 - again.first)
     );
+}
+
+#[test]
+fn a_log_is_held_against_what_others_saw_of_it() {
+    let mut office = Office::new();
+    let mut store = office.store();
+    let own = office.keys[0].fingerprint();
+    let other = office.keys[1].fingerprint();
+    let mut said = |who: usize, of, entry: u64, hash: [u8; 32], at| {
+        let word = Said::Witness { of, entry, hash };
+        let word = office.record.say(&office.keys[who], at, word).unwrap();
+        office.record.keep(word.clone()).unwrap();
+        word
+    };
+    let keep = |store: &mut Connection, word: &SignedStatement| {
+        let nothing = json!(null);
+        trail::record(store, &entry(9, &nothing), |w| trail::keep_statement(w, AT, word)).unwrap();
+    };
+    let head = trail::log_head(&store).unwrap();
+    assert_eq!(head, trail::verify(&store).unwrap());
+    let hash = base::unhex(&head.hash).unwrap();
+    let mut witnesses = LogWitnesses::default();
+    let mut standing = |store: &Connection| {
+        witnesses.read(store).unwrap();
+        let found = witnesses.of_own(store, own).unwrap();
+        let bent: Vec<bool> = witnesses.of_peers(own).iter().map(|(_, _, bent)| *bent).collect();
+        (found.into_iter().map(|(peer, _, standing)| (peer, standing)).collect::<Vec<_>>(), bent)
+    };
+    assert_eq!(standing(&store), (vec![], vec![]));
+    keep(&mut store, &said(1, own, head.last, hash, AT + 1));
+    assert_eq!(standing(&store).0, [(other, WitnessStanding::Fits)]);
+    // What this side saw of the other's log: it grows, and then goes back.
+    keep(&mut store, &said(0, other, 5, [5; 32], AT + 2));
+    keep(&mut store, &said(0, other, 7, [7; 32], AT + 3));
+    assert_eq!(standing(&store).1, [false]);
+    keep(&mut store, &said(0, other, 6, [6; 32], AT + 4));
+    assert_eq!(standing(&store).1, [true]);
+    // The other has seen more of this log than there is, as after a restored copy.
+    keep(&mut store, &said(1, own, head.last + 100, [1; 32], AT + 5));
+    assert_eq!(standing(&store).0, [(other, WitnessStanding::Gone)]);
+    // Another entry under a number that was seen.
+    let last = trail::log_head(&store).unwrap().last;
+    (last..=head.last + 100).for_each(|_| {
+        let nothing = json!(null);
+        trail::record(&mut store, &entry(9, &nothing), |_| Ok(())).unwrap();
+    });
+    assert_eq!(standing(&store).0, [(other, WitnessStanding::Another)]);
 }
 
 #[test]

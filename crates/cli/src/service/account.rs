@@ -91,8 +91,10 @@ pub fn run(action: &AccountAction, as_json: bool) -> Result<(), Error> {
         AccountAction::List { file } => list(&open(file)?.1, now, as_json),
         AccountAction::Link { file, name } => {
             let (settings, store) = open(file)?;
-            let link = store.new_link(&act("sign-in link made", name))?;
-            print_link(&settings, name, &link, as_json)
+            match store.new_link(&act("sign-in link made", name), None)? {
+                Some(link) => print_link(&settings, name, &link, as_json),
+                None => Err(Error::misuse("a link that nothing stands against was not made")),
+            }
         }
         AccountAction::Give { file, name, role } => {
             let (settings, store) = open(file)?;

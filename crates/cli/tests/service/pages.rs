@@ -3,7 +3,7 @@
 use crate::house::{House, Person, ROWS, password};
 
 /// Pages that a person sees, with whether an operator, a steward of `trial`, an analyst, a viewer may.
-const PAGES: [(&str, [bool; 4]); 9] = [
+const PAGES: [(&str, [bool; 4]); 14] = [
     ("/", [true, true, true, true]),
     ("/account", [true, true, true, true]),
     ("/data", [true, true, true, false]),
@@ -11,6 +11,11 @@ const PAGES: [(&str, [bool; 4]); 9] = [
     ("/data/other", [true, false, true, false]),
     ("/budget", [true, true, false, false]),
     ("/rules", [true, true, false, false]),
+    ("/confirmations", [true, true, false, false]),
+    ("/peers", [true, true, false, false]),
+    ("/audit", [true, true, false, false]),
+    ("/operate", [true, false, false, false]),
+    ("/help", [true, true, true, true]),
     ("/accounts", [true, false, false, false]),
     ("/accounts/stella", [true, false, false, false]),
 ];
@@ -129,25 +134,36 @@ fn checked(house: &House, person: &Person, data: &str) -> String {
 fn an_operator_adds_people_and_changes_what_they_may() {
     let house = House::begin("");
     let mut olga = house.person("olga", &["operator"]);
+    let sam = house.person("sam", &["steward"]);
     let add = [("name", "anna"), ("role", "analyst"), ("data", "trial")];
     house
         .do_it(&olga, "/accounts", "/accounts", &[("name", "Anna!"), ("role", "analyst")])
         .is(422)
         .says("1 to 40");
     let page = house.do_it(&olga, "/accounts", "/accounts", &add).is(200).says("It is not shown again.").body;
+    let page_of_code = house.do_it(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(200).body;
+    let code = page_of_code.split_once("<p class=\"link\">").expect("a code").1[..14].to_owned();
     let link = page.split_once("/enter/").expect("a link").1[..64].to_owned();
     house.do_it(&olga, "/accounts", "/accounts", &add).is(422).says("Names are not given twice");
     let path = format!("/enter/{link}");
     house.ask("GET", &path, &[], "").is(200).says("For the account anna at registry.");
     house.send(&path, None, &[("new", "passwordpassword")]).is(422).says("guessed first");
-    let cookie = house.send(&path, None, &[("new", &password("anna"))]).is(303).cookie().expect("signed in");
+    house.send(&path, None, &[("new", &password("anna"))]).is(422).says("The code is another one");
+    let new = [("new", password("anna")), ("code", code)];
+    let new = [("new", new[0].1.as_str()), ("code", new[1].1.as_str())];
+    let cookie = house.send(&path, None, &new).is(303).cookie().expect("signed in");
     let anna = Person { name: "anna".into(), cookie };
     house.ask("GET", &path, &[], "").is(404).says("This link does not hold");
     house.send(&path, None, &[("new", &password("anna"))]).is(404);
     house.get(&anna, "/data/trial").is(200);
     // A change of roles signs out, and holds at the next sign-in.
     let give = [("role", "steward"), ("data", "trial")];
-    house.do_it(&olga, "/accounts/anna", "/accounts/anna/give", &give).is(303);
+    house
+        .do_it(&olga, "/accounts/anna", "/accounts/anna/give", &give)
+        .is(200)
+        .says("A second person confirms");
+    house.get(&anna, "/budget").is(403);
+    house.do_it(&sam, "/confirmations", "/confirmations/2/confirm", &[]).is(303);
     house.get(&anna, "/").is(303);
     let anna =
         Person { cookie: house.sign_in("anna", &password("anna")).is(303).cookie().expect("in"), ..anna };

@@ -12,7 +12,7 @@ fn forms_of_other_pages_are_refused() {
     let cookie = ("Cookie", olga.cookie.as_str());
     let add = house.get(&olga, "/accounts").word("/accounts");
     let out = house.get(&olga, "/").word("/sign-out");
-    let body = |word: &str| form(&[("csrf", word), ("name", "eve"), ("role", "operator")]);
+    let body = |word: &str| form(&[("csrf", word), ("name", "eve"), ("role", "viewer")]);
     let site = |site| ("Sec-Fetch-Site", site);
     for (headers, word) in [
         // Of another site, also with the right word.

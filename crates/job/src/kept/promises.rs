@@ -1,9 +1,9 @@
 //! What the ledger knows of a peer's promises in a match under way.
 //!
 //! A promise is a record of the match's log before it is answered. Whoever holds the log's folder can put it
-//! back to before one, without any key, and a peer in league with it would be answered twice under one key. So
-//! the ledger moves on by a running hash after each record and before the answer: a log that does not come to
-//! the ledger's hash is that of no match. One that goes beyond it was cut between the two, and counts.
+//! back to before one, without any key, and a peer in league with it would be answered twice under one key.
+//! So the ledger moves on by a running hash after each record and before the answer: a log that does not come
+//! to the ledger's hash is that of no match. One that goes beyond it was cut between the two, and counts.
 
 use super::under_way::UnderWay;
 use base::Error;

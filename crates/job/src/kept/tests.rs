@@ -331,8 +331,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Who can put the folder back, to before a promise or to before the end of the match, has nobody answer under
-/// its keys: the ledger is somewhere else.
+/// Who can put the folder back, to before a promise or to before the end of the match, has nobody answer
+/// under its keys: the ledger is somewhere else.
 #[test]
 fn a_folder_that_is_put_back_is_of_no_match() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,8 +2,8 @@
 //! itself, what the peer has promised, and units of its stages.
 //!
 //! Its keys lie in an object beside its columns, which goes first when the match is over: the log, which
-//! nothing is removed from, has their hash alone. Where `state` is a bucket nothing of it is written down: its
-//! operator may keep the keys for ever.
+//! nothing is removed from, has their hash alone. Where `state` is a bucket nothing of it is written down:
+//! its operator may keep the keys for ever.
 
 use super::record::KeptRecord;
 use crate::workers::{FinishedWork, MATCH_STAGES, stage_of_match};

@@ -1,6 +1,6 @@
 //! How far a peer has bound itself in a match over lanes that is under way: a running hash of its promises, a
-//! setting for each study and data. The promises are records of the match's log, which whoever holds its folder
-//! can put back to before one; the ledger is what this party goes by.
+//! setting for each study and data. The promises are records of the match's log, which whoever holds its
+//! folder can put back to before one; the ledger is what this party goes by.
 
 use super::{Bytes32, Ledger};
 use base::{Error, hex};
@@ -28,8 +28,8 @@ impl Ledger {
         head.map_err(|e| self.explain("read", &e))
     }
 
-    /// Goes from one hash to the next. False, and nothing is written, where it is at another one. On return it
-    /// is on stable storage.
+    /// Goes from one hash to the next. False, and nothing is written, where it is at another one. On return
+    /// it is on stable storage.
     ///
     /// # Errors
     /// When the ledger cannot be written.

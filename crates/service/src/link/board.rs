@@ -23,6 +23,8 @@ pub struct LinkStanding {
     pub busy_until_ms: u64,
     /// The peer has statements of ours that are not in this store: it is an older copy.
     pub older_store: bool,
+    /// Where the peer's audit log stands, as it says: number and hash of the newest entry.
+    pub log: Option<(u64, [u8; 32])>,
     /// Of which connection this is said.
     pub(super) connection: u64,
 }
@@ -83,6 +85,15 @@ impl LinkBoard {
         {
             note(link);
         }
+    }
+
+    /// Ends a link, whatever it is doing.
+    pub fn end(&self, peer: &KeyFingerprint, now_ms: u64) {
+        let mut all = self.lock();
+        let link = all.entry(*peer).or_default();
+        link.connection += 1;
+        link.since_ms = None;
+        link.last_error = Some((now_ms, "paused here".to_owned()));
     }
 
     /// Why there is no link, or no longer.

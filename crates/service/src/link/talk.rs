@@ -112,6 +112,13 @@ impl LinkSpeaker {
     async fn ping(&self, answers_ms: u64) {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         self.say(LinkMessage::Ping { clock_ms: now_ms(), answers_ms, version }).await;
+        let head = self.store(|house| trail::log_head(&house.store().reader()?)).await;
+        // Where it cannot be read now, the next ping tells it.
+        if let Ok(head) = head
+            && let Some(hash) = base::unhex(&head.hash)
+        {
+            self.say(LinkMessage::Log { entry: head.last, hash }).await;
+        }
     }
 
     /// Does something with the store, on a thread that may wait.
@@ -171,6 +178,9 @@ impl LinkSpeaker {
             }
             LinkMessage::Ping { clock_ms, answers_ms, version } => {
                 self.clock(clock_ms, answers_ms, version).await;
+            }
+            LinkMessage::Log { entry, hash } => {
+                self.house.links().note(&peer, self.connection, |link| link.log = Some((entry, hash)));
             }
             LinkMessage::Busy(seconds) => {
                 let until = now_ms() + 1_000 * u64::from(seconds.min(3_600));

@@ -48,6 +48,13 @@ pub enum LinkMessage {
     },
     /// Nothing more for so many seconds.
     Busy(u32),
+    /// Where the sender's audit log stands, for the receiver to say that it has seen it.
+    Log {
+        /// The number of its newest entry.
+        entry: u64,
+        /// The hash of that.
+        hash: [u8; 32],
+    },
 }
 
 impl LinkMessage {
@@ -98,6 +105,11 @@ impl LinkMessage {
                 out.push(6);
                 out.extend(seconds.to_le_bytes());
             }
+            Self::Log { entry, hash } => {
+                out.push(7);
+                out.extend(entry.to_le_bytes());
+                out.extend(hash);
+            }
         }
         out
     }
@@ -132,6 +144,7 @@ impl LinkMessage {
                 version: word(&mut from)?,
             },
             6 => Self::Busy(u32::from_le_bytes(take(&mut from)?)),
+            7 => Self::Log { entry: u64::from_le_bytes(take(&mut from)?), hash: take(&mut from)? },
             _ => return None,
         };
         from.is_empty().then_some(message)
@@ -181,6 +194,7 @@ mod tests {
             LinkMessage::No { digest: [9; 32], from: 10, code: "gap".into() },
             LinkMessage::Ping { clock_ms: 11, answers_ms: 12, version: "0.1.0".into() },
             LinkMessage::Busy(13),
+            LinkMessage::Log { entry: 14, hash: [15; 32] },
         ]
     }
 
@@ -220,6 +234,6 @@ mod tests {
         let version = "a\u{202e}b".to_owned();
         let ping = LinkMessage::Ping { clock_ms: 0, answers_ms: 0, version };
         assert_eq!(LinkMessage::decode(&ping.encode()), None);
-        assert!(LinkMessage::decode(&[]).is_none() && LinkMessage::decode(&[7]).is_none());
+        assert!(LinkMessage::decode(&[]).is_none() && LinkMessage::decode(&[8]).is_none());
     }
 }

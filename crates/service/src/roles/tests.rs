@@ -115,9 +115,57 @@ give report  study new     viewer ---  analyst ---  steward +++  operator ---
 give report  study of a    viewer ---  analyst ---  steward ++-  operator ---
 give report  study my a    viewer ---  analyst ---  steward ++-  operator ---
 give report  study given   viewer ---  analyst ---  steward +-+  operator ---
+access       house         viewer ---  analyst ---  steward +--  operator ---
+access       data a        viewer ---  analyst ---  steward ++-  operator ---
+access       account me    viewer ---  analyst ---  steward ---  operator ---
+access       account other viewer ---  analyst ---  steward ---  operator ---
+access       study new     viewer ---  analyst ---  steward ---  operator ---
+access       study of a    viewer ---  analyst ---  steward ---  operator ---
+access       study my a    viewer ---  analyst ---  steward ---  operator ---
+access       study given   viewer ---  analyst ---  steward ---  operator ---
+operators    house         viewer ---  analyst ---  steward +--  operator +--
+operators    data a        viewer ---  analyst ---  steward ---  operator ---
+operators    account me    viewer ---  analyst ---  steward ---  operator ---
+operators    account other viewer ---  analyst ---  steward ---  operator ---
+operators    study new     viewer ---  analyst ---  steward ---  operator ---
+operators    study of a    viewer ---  analyst ---  steward ---  operator ---
+operators    study my a    viewer ---  analyst ---  steward ---  operator ---
+operators    study given   viewer ---  analyst ---  steward ---  operator ---
+as steward   house         viewer ---  analyst ---  steward +--  operator ---
+as steward   data a        viewer ---  analyst ---  steward ++-  operator ---
+as steward   account me    viewer ---  analyst ---  steward ---  operator ---
+as steward   account other viewer ---  analyst ---  steward ---  operator ---
+as steward   study new     viewer ---  analyst ---  steward ---  operator ---
+as steward   study of a    viewer ---  analyst ---  steward ---  operator ---
+as steward   study my a    viewer ---  analyst ---  steward ---  operator ---
+as steward   study given   viewer ---  analyst ---  steward ---  operator ---
+as operator  house         viewer ---  analyst ---  steward ---  operator +--
+as operator  data a        viewer ---  analyst ---  steward ---  operator +--
+as operator  account me    viewer ---  analyst ---  steward ---  operator ---
+as operator  account other viewer ---  analyst ---  steward ---  operator ---
+as operator  study new     viewer ---  analyst ---  steward ---  operator ---
+as operator  study of a    viewer ---  analyst ---  steward ---  operator ---
+as operator  study my a    viewer ---  analyst ---  steward ---  operator ---
+as operator  study given   viewer ---  analyst ---  steward ---  operator ---
+see audit    house         viewer ---  analyst ---  steward +++  operator +--
+see audit    data a        viewer ---  analyst ---  steward ---  operator ---
+see audit    account me    viewer ---  analyst ---  steward ---  operator ---
+see audit    account other viewer ---  analyst ---  steward ---  operator ---
+see audit    study new     viewer ---  analyst ---  steward ---  operator ---
+see audit    study of a    viewer ---  analyst ---  steward ---  operator ---
+see audit    study my a    viewer ---  analyst ---  steward ---  operator ---
+see audit    study given   viewer ---  analyst ---  steward ---  operator ---
+operate      house         viewer ---  analyst ---  steward ---  operator +--
+operate      data a        viewer ---  analyst ---  steward ---  operator ---
+operate      account me    viewer ---  analyst ---  steward ---  operator ---
+operate      account other viewer ---  analyst ---  steward ---  operator ---
+operate      study new     viewer ---  analyst ---  steward ---  operator ---
+operate      study of a    viewer ---  analyst ---  steward ---  operator ---
+operate      study my a    viewer ---  analyst ---  steward ---  operator ---
+operate      study given   viewer ---  analyst ---  steward ---  operator ---
 ";
 
-const ACTIONS: [(&str, Action); 14] = [
+const ACTIONS: [(&str, Action); 20] = [
     ("see own", Action::SeeOwn),
     ("check data", Action::CheckData),
     ("see columns", Action::SeeColumns),
@@ -132,6 +180,12 @@ const ACTIONS: [(&str, Action); 14] = [
     ("run", Action::Run),
     ("read report", Action::ReadReport),
     ("give report", Action::GiveReport),
+    ("access", Action::ConfirmAccess),
+    ("operators", Action::ConfirmOperator),
+    ("as steward", Action::RulesAsSteward),
+    ("as operator", Action::RulesAsOperator),
+    ("see audit", Action::SeeAudit),
+    ("operate", Action::Operate),
 ];
 
 const SUBJECTS: [(&str, Subject<'static>); 8] = [

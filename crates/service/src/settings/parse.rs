@@ -1,9 +1,11 @@
 //! From the text to what it says, or to the first thing that is wrong with it.
 
 use super::{
-    DataSet, FORMAT, HouseSettings, LinkSettings, QuietHours, ServicePeer, ServicePolicy, WebSettings,
+    DataSet, FORMAT, HouseSettings, KeepRule, LinkSettings, QuietHours, ServicePeer, ServicePolicy, WebProxy,
+    WebSettings,
 };
 use crate::names::{ACCOUNT_RULE, is_account_name};
+use crate::roles::HouseRole;
 use base::Error;
 use net::KeyFingerprint;
 use release::Rational;
@@ -15,9 +17,21 @@ use study::party::{host_and_port, parse_memory, parse_rho};
 use study::reader::{TomlItem, TomlSection, TomlSource};
 use study::{StudyHash, parse_delta};
 
-const ROOT: &[&str] =
-    &["format", "name", "identity", "store", "ledger", "data_root", "web", "link", "peers", "data", "policy"];
-const WEB: &[&str] = &["listen", "names", "tls"];
+const ROOT: &[&str] = &[
+    "format",
+    "name",
+    "identity",
+    "store",
+    "ledger",
+    "data_root",
+    "web",
+    "link",
+    "peers",
+    "data",
+    "policy",
+    "keep",
+];
+const WEB: &[&str] = &["listen", "names", "tls", "proxy"];
 const PEER: &[&str] = &["key", "address", "run_ports", "proposals_open", "proposals_per_day", "kinds"];
 const DATA: &[&str] = &[
     "path",
@@ -47,6 +61,7 @@ const POLICY: &[&str] = &[
     "max_jobs",
     "jobs_memory",
     "separate_duties",
+    "second_step",
     "notify",
 ];
 
@@ -76,6 +91,7 @@ pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<HouseSettings
         peers,
         data,
         policy: policy(root.get("policy"))?,
+        keep: root.get("keep").map_or(Ok(KeepRule::default()), |item| keep(&item, home))?,
     };
     if let (Some(item), None) = (root.get("data"), &settings.data_root) {
         return Err(item.error("there are data and no data_root; add: data_root = \"/srv/tacit/data\""));
@@ -124,7 +140,7 @@ fn named<T>(
 
 fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error> {
     let listen = SocketAddr::from(([127, 0, 0, 1], 8443));
-    let mut web = WebSettings { listen, names: Vec::new(), tls: None };
+    let mut web = WebSettings { listen, names: Vec::new(), tls: None, proxy: None };
     let Some(item) = item else { return Ok(web) };
     let section = item.section(WEB)?;
     if let Some(item) = section.get("listen") {
@@ -142,6 +158,7 @@ fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error
         };
         web.tls = Some((path("cert")?, path("key")?));
     }
+    web.proxy = section.get("proxy").map(|item| proxy(&item, home)).transpose()?;
     if web.names.is_empty() && !web.listen.ip().is_loopback() {
         return Err(section.error(
             "[web] listens beyond this machine and has no names, so that no browser would be answered; add: \
@@ -149,6 +166,21 @@ fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error
         ));
     }
     Ok(web)
+}
+
+fn proxy(item: &TomlItem<'_, '_>, home: &Path) -> Result<WebProxy, Error> {
+    let section = item.section(&["socket", "uid", "user_header"])?;
+    let header = section.need("user_header", "user_header = \"X-Forwarded-User\"")?.parsed(|text| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let good = !text.is_empty() && text.len() <= 64 && text.chars().all(plain);
+        if good { Ok(text.to_ascii_lowercase()) } else { Err("write the name of a header: X-Forwarded-User") }
+    })?;
+    let uid = section.need("uid", "uid = 33")?.integer(0..=u64::from(u32::MAX))?;
+    Ok(WebProxy {
+        socket: home.join(section.need("socket", "socket = \"/run/tacit/web.sock\"")?.text()?),
+        uid: u32::try_from(uid).unwrap_or(u32::MAX),
+        user_header: header,
+    })
 }
 
 /// A name of the page as browsers send it.
@@ -264,8 +296,28 @@ fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
             .transpose()?
             .unwrap_or(1 << 30),
         separate_duties: boolean(&section, "separate_duties", true)?,
+        second_step: texts(&section, "second_step", |item| {
+            let name = item.text()?;
+            let role = HouseRole::named(name)
+                .ok_or_else(|| item.refuse("write viewer, analyst, steward or operator"));
+            role.map(|role| role.name().to_owned())
+        })?,
         notify: texts(&section, "notify", |item| item.text().map(str::to_owned))?,
     })
+}
+
+fn keep(item: &TomlItem<'_, '_>, home: &Path) -> Result<KeepRule, Error> {
+    let section = item.section(&["log_days", "reports_days", "folder"])?;
+    let days = |key: &str| section.get(key).map(|item| item.integer(30..=36_500)).transpose();
+    let folder = section.get("folder").map(|item| item.text().map(|text| home.join(text))).transpose()?;
+    let keep = KeepRule { log_days: days("log_days")?, reports_days: days("reports_days")?, folder };
+    match &keep.folder {
+        None if keep.log_days.or(keep.reports_days).is_some() => Err(section.error(
+            "[keep] takes away what is old, and no folder says where it is written before; add: folder = \
+             \"kept\"",
+        )),
+        _ => Ok(keep),
+    }
 }
 
 fn kinds(section: &TomlSection<'_, '_>) -> Result<Vec<String>, Error> {

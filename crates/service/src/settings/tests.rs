@@ -100,6 +100,17 @@ fn mistakes_have_a_place_and_say_what_to_do() {
         ("127.0.0.1:9443", "example.org", "an address of this machine and a port"),
         ("data_root = \"data\"", "", "add: data_root ="),
         ("format = \"tacit-service/1\"", "", "add: format = \"tacit-service/1\""),
+        ("[policy]", "[keep]\n        log_days = 90\n        [policy]", "add: folder = \"kept\""),
+        (
+            "[policy]",
+            "[policy]\n        second_step = [\"boss\"]",
+            "write viewer, analyst, steward or operator",
+        ),
+        (
+            "[peers.registry]",
+            "proxy = { uid = 33, user_header = \"X\" }\n        [peers.registry]",
+            "add: socket =",
+        ),
     ] {
         let text = whole().replacen(from, to, 1);
         match parse(&text) {
@@ -126,4 +137,56 @@ fn one_key_is_one_peer_and_one_lineage_is_one_data_set() {
     assert!(error.contains("have one key"), "{error}");
     let error = more("[data.other]\npath = \"o\"\nlineage = \"admissions\"\nbudget = 1.0\n");
     assert!(error.contains("have one lineage"), "{error}");
+}
+
+/// Which rules differ, with a mark: `+` allows more, `-` less, `*` is about the machine.
+fn turns(before: &str, after: &str) -> Vec<String> {
+    let [before, after] = [before, after].map(|text| parse(text).expect("parses"));
+    let mark = |one: super::RuleDifference| {
+        let mark = match one.turn {
+            super::RuleTurn::Looser => '+',
+            super::RuleTurn::Tighter => '-',
+            super::RuleTurn::Machine => '*',
+        };
+        format!("{mark}{} {}", one.rule, one.data.unwrap_or_default()).trim_end().to_owned()
+    };
+    super::differences(&before, &after).into_iter().map(mark).collect()
+}
+
+#[test]
+fn what_is_not_plainly_tighter_is_looser() {
+    for (from, to, expected) in [
+        ("max_rho = 0.5", "max_rho = 0.4", "-policy.max_rho"),
+        ("max_rho = 0.5", "max_rho = 0.6", "+policy.max_rho"),
+        ("max_rho = 0.5", "", "-policy.max_rho"),
+        ("separate_duties = false", "separate_duties = true", "-policy.separate_duties"),
+        ("quiet_hours = [\"Mon-Fri 08:00-18:00 +01:00\"]", "", "+policy.quiet_hours"),
+        ("separate_duties", "second_step = [\"operator\"]\n        separate_duties", "-policy.second_step"),
+        ("separate_duties", "notify = [\"/bin/true\"]\n        separate_duties", "*policy.notify"),
+        ("delta = \"1e-6\"", "delta = \"1e-7\"", "-data.admissions.delta admissions"),
+        ("delta = \"1e-6\"", "delta = \"1e-5\"", "+data.admissions.delta admissions"),
+        ("delta = \"1e-6\"", "", "-data.admissions.delta admissions"),
+        ("days = 90", "days = 91", "-data.admissions.period admissions"),
+        ("days = 90, rho = 0.3", "days = 91, rho = 0.4", "+data.admissions.period admissions"),
+        ("period = { days = 90, rho = 0.3 }", "", "+data.admissions.period admissions"),
+        ("budget = 1.0", "budget = 1.0\n        least_rows = 2000", "-data.admissions.least_rows admissions"),
+        ("budget = 1.0", "budget = 1.0\n        two_person = true", "-data.admissions.two_person admissions"),
+        ("[\"child_id\"]", "[\"child_id\", \"name\"]", "+data.admissions.columns admissions"),
+        ("[\"child_id\"]", "[\"name\"]", "+data.admissions.columns admissions"),
+        ("[\"steward-1\"]", "[]", "-data.admissions.stewards admissions"),
+        ("path = \"admissions/\"", "path = \"others/\"", "+data.admissions.path admissions"),
+        ("registry.example.org:7000", "registry.example.org:7001", "+peers.registry.address"),
+        ("tacit1:3f9a", "tacit1:3f9b", "+peers.registry.key"),
+        ("127.0.0.1:9443", "127.0.0.1:9444", "*web"),
+    ] {
+        assert_eq!(turns(&whole(), &whole().replacen(from, to, 1)), [expected], "{from} -> {to}");
+    }
+    assert_eq!(turns(&whole(), &whole()), Vec::<String>::new());
+    let keep = format!("{}\n[keep]\nlog_days = 90\nfolder = \"kept\"\n", whole());
+    assert_eq!(turns(&whole(), &keep), ["*keep.folder", "+keep.log_days"]);
+    let data = format!("{}\n[data.more]\npath = \"more\"\nlineage = \"more\"\nbudget = 1.0\n", whole());
+    assert_eq!(
+        (turns(&whole(), &data), turns(&data, &whole())),
+        (vec!["+data.more more".into()], vec!["-data.more more".into()])
+    );
 }

@@ -1,6 +1,6 @@
 //! What a file allows, in words, for the command line and for the page.
 
-use super::{DataSet, HouseSettings, ServicePeer, ServicePolicy, WebSettings};
+use super::{DataSet, HouseSettings, KeepRule, ServicePeer, ServicePolicy, WebSettings};
 use page::numbers::{binary, count, counted};
 use release::rational::shown;
 use std::ops::RangeInclusive;
@@ -22,6 +22,7 @@ pub fn words(settings: &HouseSettings, sees: &dyn Fn(&str) -> bool) -> Vec<(Stri
     }
     all.push(("Every study".to_owned(), studies(&settings.policy)));
     all.push(("People".to_owned(), people(&settings.policy)));
+    all.push(("What is kept".to_owned(), kept(&settings.keep)));
     all
 }
 
@@ -35,6 +36,15 @@ fn web(web: &WebSettings) -> Vec<String> {
                 .to_owned(),
         },
     ];
+    all.extend(web.proxy.as_ref().map(|proxy| {
+        format!(
+            "Whom a process of the user {} on {} names in {} is signed in as that account: it can be \
+             anybody.",
+            proxy.uid,
+            proxy.socket.display(),
+            proxy.user_header
+        )
+    }));
     if !web.listen.ip().is_loopback() {
         all.push(
             "It can be reached from other machines: it is for this organisation's own network, and nobody \
@@ -181,8 +191,28 @@ fn people(policy: &ServicePolicy) -> Vec<String> {
         }
         .to_owned(),
     ];
+    all.push(match policy.second_step.is_empty() {
+        true => "A second step at sign-in is everybody's own choice.".to_owned(),
+        false => format!("A second step at sign-in is asked of: {}.", policy.second_step.join(", ")),
+    });
     if let Some(program) = policy.notify.first() {
         all.push(format!("People are told by {program}."));
     }
     all
+}
+
+fn kept(keep: &KeepRule) -> Vec<String> {
+    let folder = keep.folder.as_ref().map_or_else(String::new, |folder| folder.display().to_string());
+    let line = |what: &str, days: Option<u64>, how: &str| match days {
+        None => format!("{what} are kept for ever."),
+        Some(days) => {
+            let days = counted(days, "day");
+            format!("{what} older than {days} are written into {folder}, {how}, and then taken away.")
+        }
+    };
+    vec![
+        line("Entries of the audit log", keep.log_days, "signed, with the ledger and all statements"),
+        line("Reports", keep.reports_days, "as JSON lines"),
+        "Statements and the privacy ledger are kept for ever.".to_owned(),
+    ]
 }

@@ -2,7 +2,7 @@
 
 use super::{RecordedAct, Store};
 use crate::roles::{Grant, HouseRole};
-use crate::secrets::{SecretToken, TokenUse};
+use crate::secrets::{SecretToken, SpokenCode, TokenUse};
 use base::Error;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::Serialize;
@@ -55,8 +55,19 @@ impl AccountState {
 pub enum PasswordRight<'a> {
     /// A link, which is used up.
     Link(&'a SecretToken),
+    /// A link, and the code that a second person has for it.
+    Coded(&'a SecretToken, &'a SpokenCode),
     /// The hash of the password until now, which was given.
     Old(&'a str),
+}
+
+/// Who a link is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkOwner {
+    /// The account.
+    pub account: String,
+    /// Whether it takes the code of a second person besides.
+    pub coded: bool,
 }
 
 impl Store {
@@ -71,44 +82,52 @@ impl Store {
             return Ok(None);
         }
         self.act(act, |transaction| {
-            let sql = "INSERT INTO accounts (name, made) VALUES (?1, ?2)";
-            transaction.execute(sql, params![act.to, act.at.cast_signed()])?;
-            let id = transaction.last_insert_rowid();
+            let id = insert(transaction, act.to, act.at)?;
             grants.iter().try_for_each(|grant| give(transaction, id, grant))?;
-            keep_link(transaction, id, &token, act.at)
+            keep_link(transaction, id, &token.hash(TokenUse::Link), None, act.at)
         })?;
         Ok(Some(token))
     }
 
     /// Makes a link in place of the ones before, with which a person sets another password. Sessions end.
+    /// Where it was decided by the roles that the account `held`, none is made when these are others by now.
     ///
     /// # Errors
     /// When there is no such account that is not ended, or the store cannot be written.
-    pub fn new_link(&self, act: &RecordedAct<'_>) -> Result<SecretToken, Error> {
+    pub fn new_link(
+        &self,
+        act: &RecordedAct<'_>,
+        held: Option<&[Grant]>,
+    ) -> Result<Option<SecretToken>, Error> {
         let (token, id) = (SecretToken::generate()?, self.living(act.to)?);
-        self.act(act, |transaction| {
+        let made = self.act_if(act, |transaction| {
+            if let Some(held) = held
+                && grants_of(transaction, id)? != held
+            {
+                return Ok(None);
+            }
             end_sessions(transaction, id)?;
-            transaction.execute("DELETE FROM links WHERE account = ?1", [id])?;
-            transaction.execute("UPDATE accounts SET password = NULL WHERE id = ?1", [id])?;
-            keep_link(transaction, id, &token, act.at)
+            keep_link(transaction, id, &token.hash(TokenUse::Link), None, act.at).map(Some)
         })?;
-        Ok(token)
+        Ok(made.map(|()| token))
     }
 
     /// The account that a link is for, while it holds.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn link_is_for(&self, link: &SecretToken, now: u64) -> Result<Option<String>, Error> {
+    pub fn link_is_for(&self, link: &SecretToken, now: u64) -> Result<Option<LinkOwner>, Error> {
         self.read(|connection| {
-            let sql = "SELECT name FROM links JOIN accounts ON account = id WHERE hash = ?1 AND until > ?2";
+            let sql = "SELECT name, code IS NOT NULL FROM links JOIN accounts ON account = id \
+                       WHERE hash = ?1 AND until > ?2";
+            let owner = |row: &rusqlite::Row<'_>| Ok(LinkOwner { account: row.get(0)?, coded: row.get(1)? });
             let hash = link.hash(TokenUse::Link);
-            connection.query_row(sql, params![hash, now.cast_signed()], |row| row.get(0)).optional()
+            connection.query_row(sql, params![hash, now.cast_signed()], owner).optional()
         })
     }
 
     /// Sets the password of an account, which ends its links and sessions; false where the right to do so is
-    /// gone: the link was used or replaced, or the password is another one since.
+    /// gone: the link was used or replaced, its code is another one, or the password is another one since.
     ///
     /// # Errors
     /// When there is no such account that is not ended, or the store cannot be written.
@@ -121,11 +140,8 @@ impl Store {
         let id = self.living(act.to)?;
         let set = self.act_if(act, |transaction| {
             let held = match right {
-                PasswordRight::Link(link) => {
-                    let sql = "DELETE FROM links WHERE hash = ?1 AND account = ?2 AND until > ?3";
-                    let hash = link.hash(TokenUse::Link);
-                    transaction.execute(sql, params![hash, id, act.at.cast_signed()])?
-                }
+                PasswordRight::Link(link) => use_link(transaction, id, link, None, act.at)?,
+                PasswordRight::Coded(link, code) => use_link(transaction, id, link, Some(code), act.at)?,
                 PasswordRight::Old(old) => {
                     let sql = "SELECT EXISTS (SELECT 1 FROM accounts WHERE id = ?1 AND password = ?2)";
                     usize::from(transaction.query_row(sql, params![id, old], |row| row.get::<_, bool>(0))?)
@@ -221,33 +237,67 @@ impl Store {
 
     /// The number of an account that was not ended.
     fn living(&self, name: &str) -> Result<i64, Error> {
-        let sql = "SELECT id FROM accounts WHERE name = ?1 AND ended IS NULL";
-        let found = self.read(|connection| connection.query_row(sql, [name], |row| row.get(0)).optional())?;
-        found.ok_or_else(|| {
+        self.read(|connection| living_in(connection, name))?.ok_or_else(|| {
             Error::input(format!("there is no account {name} that can sign in; `tacit service account list`"))
         })
     }
 }
 
-fn give(transaction: &Transaction<'_>, id: i64, grant: &Grant) -> Result<(), rusqlite::Error> {
+/// The number of an account that was not ended.
+pub(super) fn living_in(connection: &Connection, name: &str) -> Result<Option<i64>, rusqlite::Error> {
+    let sql = "SELECT id FROM accounts WHERE name = ?1 AND ended IS NULL";
+    connection.query_row(sql, [name], |row| row.get(0)).optional()
+}
+
+/// Adds an account without anything; its number.
+pub(super) fn insert(transaction: &Transaction<'_>, name: &str, at: u64) -> Result<i64, rusqlite::Error> {
+    let sql = "INSERT INTO accounts (name, made) VALUES (?1, ?2)";
+    transaction.execute(sql, params![name, at.cast_signed()])?;
+    Ok(transaction.last_insert_rowid())
+}
+
+/// Uses a link up; 0 where it does not hold.
+fn use_link(
+    transaction: &Transaction<'_>,
+    id: i64,
+    link: &SecretToken,
+    code: Option<&SpokenCode>,
+    at: u64,
+) -> Result<usize, rusqlite::Error> {
+    let sql = "DELETE FROM links WHERE hash = ?1 AND account = ?2 AND until > ?3 \
+               AND (code IS NULL OR code = ?4)";
+    let code = code.map(|code| code.hash(TokenUse::Code));
+    transaction.execute(sql, params![link.hash(TokenUse::Link), id, at.cast_signed(), code])
+}
+
+pub(super) fn give(transaction: &Transaction<'_>, id: i64, grant: &Grant) -> Result<(), rusqlite::Error> {
     let sql = "INSERT OR IGNORE INTO grants (account, role, data) VALUES (?1, ?2, ?3)";
     let data = grant.data.as_deref().unwrap_or("");
     transaction.execute(sql, params![id, grant.role.name(), data]).map(drop)
 }
 
-fn keep_link(
+/// Keeps the hash of a link in place of the ones before, and of the password.
+pub(super) fn keep_link(
     transaction: &Transaction<'_>,
     id: i64,
-    link: &SecretToken,
+    link: &[u8; 32],
+    code: Option<&SpokenCode>,
     now: u64,
 ) -> Result<(), rusqlite::Error> {
-    transaction.execute("DELETE FROM links WHERE until <= ?1", [now.cast_signed()])?;
+    transaction
+        .execute("DELETE FROM links WHERE until <= ?1 OR account = ?2", params![now.cast_signed(), id])?;
+    // Who lost the telephone gets in again by a link, as who lost the password.
+    let sql =
+        "UPDATE accounts SET password = NULL, totp = NULL, totp_new = NULL, totp_step = 0 WHERE id = ?1";
+    transaction.execute(sql, [id])?;
+    transaction.execute("DELETE FROM recovery WHERE account = ?1", [id])?;
     let until = (now + LINK_SECONDS).cast_signed();
-    let sql = "INSERT INTO links (hash, account, until) VALUES (?1, ?2, ?3)";
-    transaction.execute(sql, params![link.hash(TokenUse::Link), id, until]).map(drop)
+    let sql = "INSERT INTO links (hash, account, until, code) VALUES (?1, ?2, ?3, ?4)";
+    let code = code.map(|code| code.hash(TokenUse::Code));
+    transaction.execute(sql, params![link, id, until, code]).map(drop)
 }
 
-fn end_sessions(transaction: &Transaction<'_>, id: i64) -> Result<(), rusqlite::Error> {
+pub(super) fn end_sessions(transaction: &Transaction<'_>, id: i64) -> Result<(), rusqlite::Error> {
     transaction.execute("DELETE FROM sessions WHERE account = ?1", [id]).map(drop)
 }
 

@@ -1,8 +1,11 @@
 //! Texts of `service.toml` that somebody accepted, and what checks of data found.
 
-use super::{RecordedAct, Store};
+use super::{RecordedAct, Store, write_down_with};
+use crate::changes::{ProposedChange, RulesChange};
+use crate::settings::RulesFile;
 use base::Error;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
+use std::collections::BTreeSet;
 
 /// What is done to data.
 pub(super) const CHECKED: &str = "data checked";
@@ -63,6 +66,53 @@ impl Store {
         })
     }
 
+    /// Lets other rules hold, where one person may change them; `file` writes their text. False where other
+    /// rules hold by now than those that were changed.
+    ///
+    /// # Errors
+    /// When the file or the store cannot be written.
+    pub fn change_rules(
+        &self,
+        by: &str,
+        change: &RulesChange,
+        at: u64,
+        file: &dyn Fn(&RulesChange) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let done = self.within::<_, Error>(|transaction| {
+            if !accept_in(transaction, change, by, at)? {
+                return Ok(None);
+            }
+            file(change)?;
+            let change = ProposedChange::Rules(change.clone());
+            let act = RecordedAct { by, what: &change.words(), to: change.subject(), at };
+            write_down_with(transaction, &act, &change.detail()).map(Some)
+        })?;
+        Ok(done.is_some())
+    }
+
+    /// Pauses the link with a peer, or lets it go on.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn pause(&self, act: &RecordedAct<'_>, peer: &str, paused: bool) -> Result<(), Error> {
+        let sql = match paused {
+            true => "INSERT OR IGNORE INTO paused (peer) VALUES (?1)",
+            false => "DELETE FROM paused WHERE peer = ?1",
+        };
+        self.act(act, |transaction| transaction.execute(sql, [peer]).map(drop))
+    }
+
+    /// The peers with whom the link is paused.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn paused(&self) -> Result<BTreeSet<String>, Error> {
+        self.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT peer FROM paused")?;
+            query.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
     /// Keeps what a check of data found.
     ///
     /// # Errors
@@ -89,4 +139,23 @@ impl Store {
             connection.prepare_cached(sql)?.query_map(params![data, most], row)?.collect()
         })
     }
+}
+
+/// Accepts a text in place of the one that holds; false where that is another one by now.
+pub(super) fn accept_in(
+    transaction: &Transaction<'_>,
+    change: &RulesChange,
+    by: &str,
+    at: u64,
+) -> Result<bool, Error> {
+    let failed = |e: rusqlite::Error| Error::io("cannot accept rules", &std::io::Error::other(e.to_string()));
+    let sql = "SELECT text FROM accepted ORDER BY number DESC LIMIT 1";
+    let held: Option<String> = transaction.query_row(sql, [], |row| row.get(0)).optional().map_err(failed)?;
+    if held.as_ref() != Some(&change.before) {
+        return Ok(false);
+    }
+    let sql = "INSERT INTO accepted (at, by, hash, text) VALUES (?1, ?2, ?3, ?4)";
+    let values = params![at.cast_signed(), by, RulesFile::hash_of(&change.after), change.after];
+    transaction.execute(sql, values).map_err(failed)?;
+    Ok(true)
 }

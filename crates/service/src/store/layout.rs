@@ -9,11 +9,12 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 4] = [
+const STEPS: [LayoutStep; 5] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
     |transaction| Ok(transaction.execute_batch(V4)?),
+    |transaction| Ok(transaction.execute_batch(CONFIRMATIONS)?),
 ];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
@@ -97,6 +98,38 @@ const V2: &str = "
 DROP TABLE acts;
 CREATE INDEX audit_by ON audit (actor, number);
 CREATE INDEX audit_about ON audit (subject, number);
+";
+
+const CONFIRMATIONS: &str = "
+ALTER TABLE links ADD COLUMN code BLOB;
+CREATE TABLE confirmations (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    by TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    change TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    decided INTEGER,
+    decided_by TEXT,
+    decision TEXT
+) STRICT;
+CREATE INDEX confirmations_open ON confirmations (until) WHERE decided IS NULL;
+CREATE TRIGGER confirmations_stay BEFORE UPDATE ON confirmations
+    WHEN OLD.decided IS NOT NULL OR (NEW.number, NEW.at, NEW.by, NEW.subject, NEW.change, NEW.until)
+        IS NOT (OLD.number, OLD.at, OLD.by, OLD.subject, OLD.change, OLD.until)
+    BEGIN SELECT RAISE(ABORT, 'what was proposed or decided is never changed'); END;
+CREATE TRIGGER confirmations_are_kept BEFORE DELETE ON confirmations
+    BEGIN SELECT RAISE(ABORT, 'what was proposed is never deleted'); END;
+CREATE TABLE paused (peer TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE copies (at INTEGER NOT NULL) STRICT;
+ALTER TABLE accounts ADD COLUMN totp BLOB;
+ALTER TABLE accounts ADD COLUMN totp_new BLOB;
+ALTER TABLE accounts ADD COLUMN totp_step INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE recovery (
+    account INTEGER NOT NULL REFERENCES accounts,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (account, hash)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Studies. What was said lies in the trail's table `statements`; a row of `proposals` follows from it, and

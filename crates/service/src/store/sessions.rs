@@ -1,6 +1,6 @@
 //! Sessions: who is signed in. The store has a hash of each cookie.
 
-use super::accounts::grants_of;
+use super::accounts::{grants_of, living_in};
 use super::{RecordedAct, Store};
 use crate::roles::Grant;
 use crate::secrets::{SecretToken, TokenUse};
@@ -66,13 +66,29 @@ impl Store {
             let sql = "INSERT INTO sessions (hash, account, begun, seen, proven) VALUES (?1, ?2, ?3, ?4, ?4)";
             let hash = token.hash(TokenUse::Session);
             transaction.execute(sql, params![hash, account, begun.cast_signed(), act.at.cast_signed()])?;
-            let sql = "DELETE FROM sessions WHERE account = ?1 AND id NOT IN \
-                       (SELECT id FROM sessions WHERE account = ?1 ORDER BY seen DESC, id DESC LIMIT ?2)";
-            transaction.execute(sql, params![account, SESSIONS])?;
+            most(transaction, account)?;
             let name = super::tries::hashed(act.to);
             transaction.execute("DELETE FROM tries WHERE name = ?1", [name]).map(Some)
         })?;
         Ok(begun.map(|_| token))
+    }
+
+    /// Begins a session of an account whose person a proxy has vouched for; `None` where there is no such
+    /// account. The password does not count as given.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn begin_by_proxy(&self, act: &RecordedAct<'_>) -> Result<Option<SecretToken>, Error> {
+        let token = SecretToken::generate()?;
+        let begun = self.act_if(act, |transaction| {
+            let Some(account) = living_in(transaction, act.to)? else { return Ok(None) };
+            renewed(transaction, None, act.at)?;
+            let at = act.at.cast_signed();
+            let sql = "INSERT INTO sessions (hash, account, begun, seen, proven) VALUES (?1, ?2, ?3, ?3, 0)";
+            transaction.execute(sql, params![token.hash(TokenUse::Session), account, at])?;
+            most(transaction, account).map(Some)
+        })?;
+        Ok(begun.map(|()| token))
     }
 
     /// The session of a cookie, if it holds; it is in use.
@@ -140,6 +156,26 @@ impl Store {
         Ok(all.into_iter().filter(|session| holds(session, now)).collect())
     }
 
+    /// All sessions that hold, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn all_sessions(&self, now: u64) -> Result<Vec<OpenSession>, Error> {
+        let all: Vec<OpenSession> = self.read(|connection| {
+            let sql = "SELECT s.id, a.name, begun, seen, a.id FROM sessions s JOIN accounts a \
+                       ON a.id = s.account ORDER BY s.id DESC";
+            let mut query = connection.prepare_cached(sql)?;
+            let row = |row: &rusqlite::Row<'_>| {
+                let time = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+                let (id, account) = (row.get(0)?, row.get(1)?);
+                let grants = grants_of(connection, row.get(4)?)?;
+                Ok(OpenSession { id, account, grants, begun: time(2)?, seen: time(3)?, proven: false })
+            };
+            query.query_map([], row)?.collect()
+        })?;
+        Ok(all.into_iter().filter(|session| holds(session, now)).collect())
+    }
+
     /// Ends a session of an account by its number.
     ///
     /// # Errors
@@ -162,6 +198,13 @@ impl Store {
             transaction.execute(sql, params![session.id, WRONG]).map(drop)
         })
     }
+}
+
+/// Ends the sessions of an account beyond the most that it may have.
+fn most(transaction: &Transaction<'_>, account: i64) -> Result<(), rusqlite::Error> {
+    let sql = "DELETE FROM sessions WHERE account = ?1 AND id NOT IN \
+               (SELECT id FROM sessions WHERE account = ?1 ORDER BY seen DESC, id DESC LIMIT ?2)";
+    transaction.execute(sql, params![account, SESSIONS]).map(drop)
 }
 
 fn holds(session: &OpenSession, now: u64) -> bool {

@@ -93,7 +93,7 @@ fn roles_passwords_links_and_the_end_close_sessions() {
                     .expect("set")
             )
         },
-        &|store| drop(store.new_link(&act("link", "ann", NOW)).expect("made")),
+        &|store| drop(store.new_link(&act("link", "ann", NOW), None).expect("made").expect("a link")),
         &|store| store.end_account(&act("ended", "ann", NOW)).expect("ended"),
     ];
     for change in changes {
@@ -107,15 +107,15 @@ fn roles_passwords_links_and_the_end_close_sessions() {
 #[test]
 fn a_link_holds_a_day_and_is_used_once() {
     let (_folder, store) = with_account("ann");
-    let link = store.new_link(&act("link", "ann", NOW)).expect("made");
+    let link = store.new_link(&act("link", "ann", NOW), None).expect("made").expect("a link");
     assert_eq!(store.password_of("ann").expect("reads"), None, "the password until now no longer holds");
     assert!(store.link_is_for(&link, NOW + 24 * 3600).expect("reads").is_none());
     let set =
         |at| store.set_password(&act("set", "ann", at), "new", PasswordRight::Link(&link)).expect("asks");
     assert!(!set(NOW + 24 * 3600), "too late");
     assert!(set(NOW + 60) && !set(NOW + 61), "once");
-    let newer = store.new_link(&act("link", "ann", NOW)).expect("made");
-    store.new_link(&act("link", "ann", NOW)).expect("made");
+    let newer = store.new_link(&act("link", "ann", NOW), None).expect("made").expect("a link");
+    store.new_link(&act("link", "ann", NOW), None).expect("made").expect("a link");
     assert!(store.link_is_for(&newer, NOW).expect("reads").is_none(), "only the newest holds");
 }
 
@@ -125,7 +125,7 @@ fn names_are_not_given_twice() {
     assert!(store.add_account(&act("account added", "ann", NOW), &[]).expect("asks").is_none());
     store.end_account(&act("ended", "ann", NOW)).expect("ended");
     assert!(store.add_account(&act("account added", "ann", NOW), &[]).expect("asks").is_none());
-    assert!(store.new_link(&act("link", "ann", NOW)).is_err() && store.account("ann", NOW).is_ok());
+    assert!(store.new_link(&act("link", "ann", NOW), None).is_err() && store.account("ann", NOW).is_ok());
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn what_was_done_stays() {
 fn what_was_changed_meanwhile_stays_changed() {
     // A sign-in, and a change of the password, that compared with the hash of before.
     let (_folder, store) = with_account("ann");
-    let link = store.new_link(&act("link", "ann", NOW)).expect("made");
+    let link = store.new_link(&act("link", "ann", NOW), None).expect("made").expect("a link");
     let begun = store.begin_session(&act("signed in", "ann", NOW), "hash", None, false);
     assert!(begun.expect("asks").is_none());
     let set = store.set_password(&act("set", "ann", NOW), "mine", PasswordRight::Old("hash"));

@@ -54,6 +54,12 @@ impl Answer {
         self
     }
 
+    /// With the cookie of a session, unless it says something about cookies already.
+    #[must_use]
+    pub fn or_session(self, token: &SecretToken) -> Self {
+        if self.cookie.is_some() { self } else { self.with_session(token) }
+    }
+
     /// Without the cookie that the browser has.
     #[must_use]
     pub fn without_session(mut self) -> Self {

@@ -2,8 +2,10 @@
 //! password has to be given once more; then the page's own function.
 
 use super::answer::{Answer, COOKIE};
+use super::pages::second::is_required;
 use super::visit::{SignedIn, Stop, Visit};
 use super::{House, now, shell};
+use crate::names::is_account_name;
 use crate::passwords::{DeskBusy, PasswordVerdict};
 use crate::roles::Asker;
 use crate::secrets::SecretToken;
@@ -28,6 +30,10 @@ pub type PageOf = fn(&Visit<'_>) -> Result<Answer, Stop>;
 /// Where a request comes from, as the listener saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientAddress(pub IpAddr);
+
+/// That a request came through the proxy, which names the person in this header.
+#[derive(Clone, Debug)]
+pub struct ByProxy(pub String);
 
 /// What a form does.
 #[derive(Clone, Copy)]
@@ -88,6 +94,7 @@ async fn enter(house: Arc<House>, call: Call, request: Request) -> Response<Body
     let Some(address) = request.extensions().get::<ClientAddress>().copied() else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
+    let by_proxy = request.extensions().get::<ByProxy>().cloned();
     let (mut head, body) = request.into_parts();
     let parts = match Path::<HashMap<String, String>>::from_request_parts(&mut head, &()).await {
         Ok(Path(parts)) => parts,
@@ -108,10 +115,17 @@ async fn enter(house: Arc<House>, call: Call, request: Request) -> Response<Body
         let ClientAddress(address) = address;
         let mut visit =
             Visit { house: &house, rules, now, address, signed: None, path, from_elsewhere, parts, form };
-        let answer = signed_in(&mut visit, &headers)
-            .and_then(|()| not_too_fast(&visit))
-            .and_then(|()| answer(&visit, call, &method));
-        answer.unwrap_or_else(|stop| shell::stopped(&visit, stop)).into_response()
+        let begun = match &by_proxy {
+            None => signed_in(&mut visit, &headers).map(|()| false),
+            Some(ByProxy(header)) => vouched_for(&mut visit, &headers, header),
+        };
+        let fresh = matches!(begun, Ok(true));
+        let answer = begun.and_then(|_| not_too_fast(&visit)).and_then(|()| answer(&visit, call, &method));
+        let answer = answer.unwrap_or_else(|stop| shell::stopped(&visit, stop));
+        match &visit.signed {
+            Some(signed) if fresh => answer.or_session(&signed.token).into_response(),
+            _ => answer.into_response(),
+        }
     });
     answered.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
@@ -127,12 +141,35 @@ pub fn cookie(headers: &HeaderMap) -> Option<SecretToken> {
 
 /// Finds out who asks.
 fn signed_in(visit: &mut Visit<'_>, headers: &HeaderMap) -> Result<(), Stop> {
-    let Some(token) = cookie(headers) else { return Ok(()) };
+    match cookie(headers) {
+        Some(token) => signed_as(visit, token),
+        None => Ok(()),
+    }
+}
+
+fn signed_as(visit: &mut Visit<'_>, token: SecretToken) -> Result<(), Stop> {
     let Some(session) = visit.house.store.session(&token, visit.now)? else { return Ok(()) };
     let separate = visit.settings().policy.separate_duties;
     let actor = Asker { name: session.account.clone(), grants: session.grants.clone(), separate };
     visit.signed = Some(SignedIn { token, session, actor });
     Ok(())
+}
+
+/// Finds out whom the proxy names; whether a session begins with that. A cookie of somebody else is nothing.
+fn vouched_for(visit: &mut Visit<'_>, headers: &HeaderMap, header: &str) -> Result<bool, Stop> {
+    signed_in(visit, headers)?;
+    // Of two names none is taken: one could be the client's own.
+    let mut named = headers.get_all(header).iter().filter_map(|value| value.to_str().ok());
+    let name = named.next().filter(|name| named.next().is_none() && is_account_name(name));
+    if visit.signed.as_ref().map(|signed| signed.session.account.as_str()) == name {
+        return Ok(false);
+    }
+    visit.signed = None;
+    let Some(name) = name else { return Ok(false) };
+    let act = RecordedAct { by: name, what: "signed in by the proxy", to: name, at: visit.now };
+    let Some(token) = visit.house.store.begin_by_proxy(&act)? else { return Ok(false) };
+    signed_as(visit, token)?;
+    Ok(visit.signed.is_some())
 }
 
 /// Who is signed in has a measure of their own; all others of one address share one.
@@ -148,9 +185,18 @@ fn answer(visit: &Visit<'_>, call: Call, method: &Method) -> Result<Answer, Stop
     match call {
         Call::Open(run) => run(visit),
         Call::Show(_) | Call::Do(_) if visit.signed.is_none() => Ok(shell::to_sign_in(visit, method)),
+        Call::Show(_) | Call::Do(_) if lacks_second(visit)? => Err(Stop::OneStep),
         Call::Show(run) => run(visit),
         Call::Do(deed) => done(visit, deed),
     }
+}
+
+/// Whether somebody has to set up a second step before anything else, by `policy.second_step`.
+fn lacks_second(visit: &Visit<'_>) -> Result<bool, Stop> {
+    let signed = visit.signed()?;
+    let own = visit.path == "/account" || visit.path.starts_with("/account/") || visit.path == "/sign-out";
+    let asked = !own && is_required(visit, &signed.actor.grants);
+    Ok(asked && !visit.house.store.has_second(&signed.session.account)?)
 }
 
 fn done(visit: &Visit<'_>, deed: Deed) -> Result<Answer, Stop> {

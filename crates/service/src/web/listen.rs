@@ -1,9 +1,10 @@
 //! Connections: TLS, then HTTP/1.1, each under limits. A slow or idle client holds its own place and no
 //! other.
 
-use super::door::ClientAddress;
+use super::door::{ByProxy, ClientAddress};
 use super::guard::{from_another_site, guard};
-use super::{House, certificate, pages};
+use super::{House, certificate, pages, watch};
+use crate::settings::WebProxy;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use base::Error;
@@ -14,7 +15,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 use tower_http::csrf::{CsrfLayer, ProtectionError};
@@ -60,8 +62,12 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         let house = Arc::new(house);
         crate::link::run(house.clone()).await?;
         crate::schedule::run(house.clone());
+        watch::begin(&house);
         ready(&Listening { url: settings.web.url(), address, certificate })?;
         let router = router(house);
+        if let Some(proxy) = settings.web.proxy.clone() {
+            tokio::spawn(hear(proxy_socket(&proxy)?, proxy, router.clone()));
+        }
         let (acceptor, places) = (TlsAcceptor::from(tls), Arc::new(Places::default()));
         loop {
             // An error here is of one connection, or of a machine that is short of something: go on.
@@ -79,6 +85,7 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
     })
 }
 
+/// All that is answered.
 pub fn router(house: Arc<House>) -> Router {
     let other_site = CsrfLayer::new().with_rejection_response(|_: ProtectionError| from_another_site());
     pages::routes()
@@ -88,12 +95,57 @@ pub fn router(house: Arc<House>) -> Router {
         .with_state(house)
 }
 
+/// The socket of the proxy. One that an earlier process left there is taken away.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn proxy_socket(proxy: &WebProxy) -> Result<UnixListener, Error> {
+    let failed = |e: std::io::Error| Error::io(format!("cannot listen on {}", proxy.socket.display()), &e);
+    let is_socket = |file: std::fs::Metadata| std::os::unix::fs::FileTypeExt::is_socket(&file.file_type());
+    if std::fs::symlink_metadata(&proxy.socket).is_ok_and(is_socket) {
+        std::fs::remove_file(&proxy.socket).map_err(failed)?;
+    }
+    let listener = UnixListener::bind(&proxy.socket).map_err(failed)?;
+    // Who connects is looked at, whoever may.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(&proxy.socket, mode).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Answers the process of the proxy's user, and nobody else.
+pub async fn hear(listener: UnixListener, proxy: WebProxy, router: Router) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        // The kernel says whose process it is.
+        if stream.peer_cred().is_ok_and(|peer| peer.uid() == proxy.uid) {
+            let here = ClientAddress(std::net::Ipv4Addr::LOCALHOST.into());
+            let by = ByProxy(proxy.user_header.clone());
+            tokio::spawn(speak(router.clone(), stream, here, Some(by)));
+        }
+    }
+}
+
 async fn serve(acceptor: TlsAcceptor, router: Router, stream: TcpStream, from: IpAddr) {
     let _ = stream.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIME, acceptor.accept(stream)).await else { return };
+    speak(router, stream, ClientAddress(from), None).await;
+}
+
+async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    router: Router,
+    stream: S,
+    from: ClientAddress,
+    by: Option<ByProxy>,
+) {
     let service = router.map_request(move |request: Request<Incoming>| {
         let mut request = request.map(axum::body::Body::new);
-        request.extensions_mut().insert(ClientAddress(from));
+        request.extensions_mut().insert(from);
+        if let Some(by) = &by {
+            request.extensions_mut().insert(by.clone());
+        }
         request
     });
     let mut http = hyper::server::conn::http1::Builder::new();

@@ -2,14 +2,20 @@
 
 mod account;
 mod accounts;
+mod audit;
 mod budget;
+mod confirmations;
 mod course;
 mod data;
 mod decide;
+mod help;
 mod home;
+mod operate;
+mod peers;
 mod propose;
 mod reading;
 mod rules;
+pub mod second;
 mod sign_in;
 mod studies;
 mod study;
@@ -35,6 +41,9 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/enter/{link}", open(sign_in::link).merge(send(sign_in::enter)))
         .route("/account", show(account::show))
         .route("/account/password", deed("change password", account::password))
+        .route("/account/second", proven_deed("new second step", second::new))
+        .route("/account/second/begin", proven_deed("begin second step", second::begin))
+        .route("/account/second/end", proven_deed("end second step", second::end))
         .route("/account/prove", deed("prove", account::prove))
         .route("/account/sessions/{id}/end", deed("end session", account::end_session))
         .route("/accounts", show(accounts::list).merge(proven_deed("add account", accounts::add)))
@@ -43,11 +52,28 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/accounts/{name}/take", proven_deed("take role", accounts::take))
         .route("/accounts/{name}/link", proven_deed("make link", accounts::link))
         .route("/accounts/{name}/end", proven_deed("end account", accounts::end))
+        .route("/confirmations", show(confirmations::show))
+        .route("/confirmations/{number}/confirm", proven_deed("confirm", confirmations::confirm))
+        .route("/confirmations/{number}/refuse", proven_deed("turn down", confirmations::turn_down))
         .route("/data", show(data::list))
         .route("/data/{name}", show(data::one))
         .route("/data/{name}/check", deed("check data", data::check))
         .route("/budget", show(budget::show))
         .route("/rules", show(rules::show))
+        .route("/rules/preview", deed("preview rules", rules::preview))
+        .route("/rules/change/{base}", proven_deed("change rules", rules::change))
+        .route("/rules/accept/{hash}", proven_deed("accept rules", rules::accept))
+        .route("/peers", show(peers::list).merge(proven_deed("add peer", peers::add)))
+        .route("/peers/{name}", show(peers::one))
+        .route("/peers/{name}/test", deed("test peer", peers::test))
+        .route("/peers/{name}/pause", deed("pause peer", peers::pause))
+        .route("/operate", show(operate::show))
+        .route("/operate/sessions/{id}/end", deed("end session of another", operate::end_session))
+        .route("/help", show(help::list))
+        .route("/help/{word}", show(help::one))
+        .route("/audit", show(audit::show))
+        .route("/audit/verify", deed("verify log", audit::verify))
+        .route("/audit/export", deed("export log", audit::export))
         .merge(of_studies())
         .route("/events", get(events::stream))
         .route("/health", get(|| async { StatusCode::OK }))

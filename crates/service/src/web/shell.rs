@@ -52,9 +52,13 @@ pub fn with_status(
     if visit.signed.is_some() {
         notices.extend(visit.rules.standing.notice());
         if !visit.settings().policy.separate_duties {
-            let said = "Duties are not separate here: one person may propose a study and consent to it.";
+            let said = "Duties are not separate here: one person may propose a study and consent to it, give \
+                        roles and loosen rules.";
             notices.push(said.to_owned());
         }
+    }
+    if visit.may(Action::SeeAudit, Subject::House) {
+        notices.extend(visit.house.watch.seen().alarms());
     }
     let notices: Vec<Markup> = notices.iter().map(|notice| words("p", "", notice)).collect();
     let notices = (!notices.is_empty()).then(|| {
@@ -103,7 +107,12 @@ pub fn places(visit: &Visit<'_>) -> Vec<(&'static str, &'static str)> {
         ("/budget", "Budget", data(Action::SeeBudget)),
         ("/rules", "Rules", visit.may(Action::SeeRules, Subject::House)),
         ("/accounts", "Accounts", visit.may(Action::ManageAccounts, Subject::House)),
+        ("/confirmations", "To confirm", visit.may(Action::SeeRules, Subject::House)),
+        ("/peers", "Peers", visit.may(Action::SeeRules, Subject::House)),
+        ("/operate", "Operate", visit.may(Action::Operate, Subject::House)),
+        ("/audit", "Audit", visit.may(Action::SeeAudit, Subject::House)),
         ("/account", "Your account", true),
+        ("/help", "Help", true),
     ];
     all.into_iter().filter(|(_, _, shown)| *shown).map(|(path, label, _)| (path, label)).collect()
 }
@@ -168,6 +177,12 @@ pub fn stopped(visit: &Visit<'_>, stop: Stop) -> Answer {
             let to: Vec<&str> = visit.path.split('/').take(3).collect();
             let parts = [words("p", "", said), prove_form(visit, &to.join("/"))];
             return with_status(visit, StatusCode::FORBIDDEN, "Your password again", parts);
+        }
+        Stop::OneStep => {
+            let said = "Your role signs in with a second step here. Set one up first; nothing else was done.";
+            let link = element("a", &[("href", "/account")], [text("Set it up")]);
+            let parts = [words("p", "", said), element("p", &[], [link])];
+            return with_status(visit, StatusCode::FORBIDDEN, "A second step first", parts);
         }
         Stop::Missing => (StatusCode::NOT_FOUND, "Nothing is here", "There is no such page.".to_owned()),
         Stop::Denied => (

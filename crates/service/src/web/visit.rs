@@ -55,6 +55,8 @@ pub enum Stop {
     Stale,
     /// The password has to be given again first.
     Unproven,
+    /// The person has to set up a second step first.
+    OneStep,
     /// A password that had to be given was wrong.
     WrongPassword,
     /// More requests than a person makes.

@@ -108,8 +108,8 @@ fn a_deviation_counts_where_words_were_cut_first() {
     }
 }
 
-/// A peer whose store lost what both have sealed ends the run for good; in a match it ends the match, which is
-/// made anew of rows that are read.
+/// A peer whose store lost what both have sealed ends the run for good; in a match it ends the match, which
+/// is made anew of rows that are read.
 #[test]
 fn what_the_peer_lost_of_a_match_ends_the_match_alone() {
     let (roster, place, port) = (Roster::new(["a", "b"]), WorkerPlace::Threads, port());

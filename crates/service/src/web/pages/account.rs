@@ -45,6 +45,7 @@ fn parts(visit: &Visit<'_>, wrong: &[String]) -> Result<Vec<Markup>, Stop> {
         mistakes(wrong),
         section("Roles", [roles]),
         section("Password", password),
+        section("Second step", super::second::parts(visit)?),
         section("Where you are signed in", [sessions(visit)?]),
         section("What was done", [acts]),
     ])

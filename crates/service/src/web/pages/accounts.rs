@@ -1,5 +1,6 @@
 //! Accounts, for operators: adding them, giving and taking roles, links to sign in with.
 
+use super::confirmations::{propose, takes_two};
 use crate::names::{ACCOUNT_RULE, is_account_name};
 use crate::roles::{Action, Grant, HouseRole, Subject};
 use crate::secrets::SecretToken;
@@ -34,7 +35,13 @@ fn listed(visit: &Visit<'_>, name: &str, wrong: &[String]) -> Result<Vec<Markup>
     let name = FormField { name: "name", label: "Name", kind, fill, value: name, help }.markup();
     let parts = [name, role_choice(), data_choice(visit), button("Add account", "")];
     let word = visit.word("add account", "");
-    let said = "The page then shows a link, once: give it to the person, who sets a password with it.";
+    let said = match visit.signed()?.actor.separate {
+        true => {
+            "The page then shows a link, once: give it to the person, who sets a password with it. A \
+                 second person confirms every role but viewer, and tells the person a code."
+        }
+        false => "The page then shows a link, once: give it to the person, who sets a password with it.",
+    };
     let add = [words("p", "note", said), form("/accounts", word.as_deref(), parts)];
     Ok(vec![mistakes(wrong), table, section("Add an account", add)])
 }
@@ -77,6 +84,12 @@ pub fn add(visit: &Visit<'_>) -> Result<Answer, Stop> {
         return again(&format!("This name does not do: {ACCOUNT_RULE}."));
     }
     let Some(grant) = grant(visit) else { return again("Choose a role and the data it is for.") };
+    if takes_two(visit, std::slice::from_ref(&grant))? {
+        return match visit.house.store.account(name, visit.now)? {
+            Some(_) => again(&format!("There is or was an account {name}. Names are not given twice.")),
+            None => propose(visit, name, true, Some(grant)),
+        };
+    }
     match visit.house.store.add_account(&visit.act("account added", name)?, &[grant])? {
         None => again(&format!("There is or was an account {name}. Names are not given twice.")),
         Some(link) => Ok(with_link(visit, name, &link)),
@@ -164,6 +177,9 @@ fn back(name: &str) -> Answer {
 /// Gives a role.
 pub fn give(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let (name, grant) = (of_path(visit)?, grant(visit).ok_or(Stop::Missing)?);
+    if takes_two(visit, std::slice::from_ref(&grant))? {
+        return propose(visit, name, false, Some(grant));
+    }
     let what = format!("role given: {}", grant.words());
     visit.house.store.give_role(&visit.act(&what, name)?, &grant)?;
     Ok(back(name))
@@ -180,8 +196,12 @@ pub fn take(visit: &Visit<'_>) -> Result<Answer, Stop> {
 /// Makes a link and shows it.
 pub fn link(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let name = of_path(visit)?;
-    let link = visit.house.store.new_link(&visit.act("sign-in link made", name)?)?;
-    Ok(with_link(visit, name, &link))
+    let held = visit.house.store.account(name, visit.now)?.ok_or(Stop::Missing)?.grants;
+    if takes_two(visit, &held)? {
+        return propose(visit, name, false, None);
+    }
+    let link = visit.house.store.new_link(&visit.act("sign-in link made", name)?, Some(&held))?;
+    link.map(|link| with_link(visit, name, &link)).ok_or(Stop::Stale)
 }
 
 /// Ends an account.

@@ -1,5 +1,6 @@
 //! The first page: what this person must do first.
 
+use super::confirmations::may_confirm;
 use super::studies::{counted, link, listed, proposer, state_words};
 use crate::findings::DataFindings;
 use crate::roles::{Action, StudySubject, Subject};
@@ -148,6 +149,14 @@ fn todo(visit: &Visit<'_>) -> Result<Vec<(String, String, &'static str)>, Stop> 
                     let said = format!("{name} decides on {data} by service.toml, and has no account.");
                     all.push((said, "/accounts".to_owned(), "Add it"));
                 }
+            }
+        }
+    }
+    if visit.may(Action::SeeRules, Subject::House) {
+        for one in visit.house.store.waiting_changes(visit.now)? {
+            if may_confirm(visit, &one)? {
+                let said = format!("{} proposes: {}, {}.", one.by, one.change.words(), one.change.subject());
+                all.push((said, "/confirmations".to_owned(), "Confirm or refuse"));
             }
         }
     }

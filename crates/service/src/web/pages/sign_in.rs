@@ -2,8 +2,8 @@
 
 use crate::names::is_account_name;
 use crate::passwords::{DeskBusy, PasswordVerdict, refused};
-use crate::secrets::SecretToken;
-use crate::store::{Allowed, PasswordRight, RecordedAct};
+use crate::secrets::{SecretToken, SpokenCode};
+use crate::store::{Allowed, LinkOwner, PasswordRight, RecordedAct};
 use crate::web::answer::Answer;
 use crate::web::buckets::counted_as;
 use crate::web::shell::{is_ours, page, with_status};
@@ -25,8 +25,13 @@ fn fields(visit: &Visit<'_>, name: &str, wrong: &[String]) -> Vec<Markup> {
     let name = FormField { name: "name", label: "Name", kind, fill, value: name, help: "" };
     let (kind, fill) = ("password", "current-password");
     let password = FormField { name: "password", label: "Password", kind, fill, value: "", help: "" };
+    let (label, fill) = ("Code of your second step, if you have one", "one-time-code");
+    let code = FormField { name: "code", label, kind: "text", fill, value: "", help: "" };
     let to = Some(visit.field("to")).filter(|to| is_ours(to)).map(|to| hidden("to", to));
-    let parts = [name.markup(), password.markup()].into_iter().chain(to).chain([button("Sign in", "")]);
+    let parts = [name.markup(), password.markup(), code.optional()]
+        .into_iter()
+        .chain(to)
+        .chain([button("Sign in", "")]);
     let help = "No account, or the password lost? An operator of this organisation makes a link for you.";
     vec![mistakes(wrong), form("/sign-in", None, parts), words("p", "note", help)]
 }
@@ -47,6 +52,13 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
             store.count_wrong(known.unwrap_or(""), &address, visit.now)?;
             Ok(wrong(visit, &name))
         }
+        // A missing or wrong code looks like a wrong password: nobody learns that the password was right.
+        Ok(PasswordVerdict::Right(_))
+            if store.has_second(&name)? && !store.take_code(&name, visit.field("code"), visit.now)? =>
+        {
+            store.count_wrong(&name, &address, visit.now)?;
+            Ok(wrong(visit, &name))
+        }
         Ok(PasswordVerdict::Right(held)) => {
             let act = RecordedAct { by: &name, what: "signed in", to: &name, at: visit.now };
             let before = visit.signed.as_ref().map(|signed| &signed.token);
@@ -60,7 +72,7 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
 }
 
 fn wrong(visit: &Visit<'_>, name: &str) -> Answer {
-    let wrong = ["Name and password do not belong together.".to_owned()];
+    let wrong = ["Name and password do not belong together, or the code is another one.".to_owned()];
     with_status(visit, StatusCode::UNAUTHORIZED, "Sign in", fields(visit, name, &wrong))
 }
 
@@ -79,35 +91,36 @@ pub fn out(visit: &Visit<'_>) -> Result<Answer, Stop> {
     Ok(Answer::go("/sign-in").without_session())
 }
 
-/// The account of the link in the path.
-fn of_link(visit: &Visit<'_>) -> Result<(SecretToken, String), Stop> {
+/// Who the link in the path is for.
+fn of_link(visit: &Visit<'_>) -> Result<(SecretToken, LinkOwner), Stop> {
     let token = SecretToken::parse(visit.part("link")).ok_or(Stop::Missing)?;
-    let account = visit.house.store.link_is_for(&token, visit.now)?.ok_or(Stop::Missing)?;
-    Ok((token, account))
+    let owner = visit.house.store.link_is_for(&token, visit.now)?.ok_or(Stop::Missing)?;
+    Ok((token, owner))
 }
 
 /// The form to set a password with. Looking at it uses nothing up: mail programs look at links.
 pub fn link(visit: &Visit<'_>) -> Result<Answer, Stop> {
     match of_link(visit) {
-        Ok((_, account)) => Ok(page(visit, "Choose a password", chosen(visit, &account, &[]))),
+        Ok((_, owner)) => Ok(page(visit, "Choose a password", chosen(visit, &owner, &[]))),
         Err(Stop::Missing) => Ok(used_up(visit)),
         Err(stop) => Err(stop),
     }
 }
 
 fn used_up(visit: &Visit<'_>) -> Answer {
-    let said = "This link was used, is older than 24 hours, or another one was made since. An operator \
-                makes a new one.";
+    let said = "This link was used, is older than 24 hours, waits for a second person to confirm it, or \
+                another one was made since. An operator makes a new one.";
     with_status(visit, StatusCode::NOT_FOUND, "This link does not hold", [words("p", "", said)])
 }
 
-fn chosen(visit: &Visit<'_>, account: &str, wrong: &[String]) -> Vec<Markup> {
-    let said = format!("For the account {account} at {}.", visit.settings().name);
-    vec![
-        mistakes(wrong),
-        words("p", "", said),
-        form(&visit.path, None, [whose(account), new_password(), button("Set password", "")]),
-    ]
+fn chosen(visit: &Visit<'_>, owner: &LinkOwner, wrong: &[String]) -> Vec<Markup> {
+    let said = format!("For the account {} at {}.", owner.account, visit.settings().name);
+    let (label, help) = ("Code", "The person who confirmed this link has it: 12 letters and digits.");
+    let code = FormField { name: "code", label, kind: "text", fill: "off", value: "", help };
+    let code = owner.coded.then(|| code.markup());
+    let fields = [whose(&owner.account)].into_iter().chain(code);
+    let fields = fields.chain([new_password(), button("Set password", "")]);
+    vec![mistakes(wrong), words("p", "", said), form(&visit.path, None, fields)]
 }
 
 /// The field for a new password.
@@ -124,19 +137,31 @@ pub fn refused_here(visit: &Visit<'_>, account: &str) -> Option<String> {
 
 /// Sets the password, which uses the link up, and signs in.
 pub fn enter(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let (token, account) = match of_link(visit) {
+    let (token, owner) = match of_link(visit) {
         Err(Stop::Missing) => return Ok(used_up(visit)),
         found => found?,
     };
-    if let Some(why) = refused_here(visit, &account) {
-        let parts = chosen(visit, &account, &[why]);
-        return Ok(with_status(visit, StatusCode::UNPROCESSABLE_ENTITY, "Choose a password", parts));
+    let account = &owner.account;
+    let again = |why: String| {
+        let parts = chosen(visit, &owner, &[why]);
+        Ok(with_status(visit, StatusCode::UNPROCESSABLE_ENTITY, "Choose a password", parts))
+    };
+    if let Some(why) = refused_here(visit, account) {
+        return again(why);
     }
+    let wrong_code = "The code is another one. Ask the person who confirmed this link.".to_owned();
+    let code = SpokenCode::parse(visit.field("code"));
+    let right = match &code {
+        None if owner.coded => return again(wrong_code),
+        Some(code) if owner.coded => PasswordRight::Coded(&token, code),
+        _ => PasswordRight::Link(&token),
+    };
     let store = &visit.house.store;
     let hash = visit.house.desk.hash(visit.field("new")).map_err(|DeskBusy| Stop::Busy)??;
-    let act = RecordedAct { by: &account, what: "set a password by a link", to: &account, at: visit.now };
-    if !store.set_password(&act, &hash, PasswordRight::Link(&token))? {
-        return Ok(used_up(visit));
+    let act = RecordedAct { by: account, what: "set a password by a link", to: account, at: visit.now };
+    if !store.set_password(&act, &hash, right)? {
+        let holds = owner.coded && store.link_is_for(&token, visit.now)?.is_some();
+        return if holds { again(wrong_code) } else { Ok(used_up(visit)) };
     }
     let act = RecordedAct { what: "signed in", ..act };
     let before = visit.signed.as_ref().map(|signed| &signed.token);

@@ -1,0 +1,60 @@
+//! Copies of the store, and what has to be said before one is used.
+
+use super::{RecordedAct, Store};
+use base::Error;
+use rusqlite::backup::Backup;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Pages that are copied at once, and the pause in which others go on.
+const PAGES: i32 = 256;
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Store {
+    /// Copies the store, as it is at one moment, into a new file that only its owner may read. The copy says
+    /// of itself that it is one.
+    ///
+    /// # Errors
+    /// When the file is there already, or either one cannot be read or written.
+    pub fn copy_to(&self, to: &Path, at: u64) -> Result<(), Error> {
+        let failed = |e: std::io::Error| Error::io(format!("cannot write {}", to.display()), &e);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(failed)?;
+        let copied = self.reader().and_then(|reader| {
+            let copy = || -> Result<(), rusqlite::Error> {
+                let mut copy = Connection::open(to)?;
+                Backup::new(&reader, &mut copy)?.run_to_completion(PAGES, PAUSE, None)?;
+                // One file, without others beside it.
+                copy.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+                copy.execute("DELETE FROM sessions", [])?;
+                copy.execute("DELETE FROM links", [])?;
+                copy.execute("INSERT INTO copies (at) VALUES (?1)", params![at.cast_signed()]).map(drop)
+            };
+            copy().map_err(|e| super::explain(to, "write the copy", &e))
+        });
+        let synced = copied.and_then(|()| file.sync_all().map_err(failed));
+        synced.inspect_err(|_| _ = std::fs::remove_file(to))
+    }
+
+    /// When this store was copied from another one, where nobody has said since that it may be used.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn is_copy_of(&self) -> Result<Option<u64>, Error> {
+        let sql = "SELECT max(at) FROM copies HAVING count(*) > 0";
+        self.read(|connection| {
+            let found = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).optional()?;
+            Ok(found.map(i64::unsigned_abs))
+        })
+    }
+
+    /// Says that a copy is the store from now on.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn use_copy(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
+        self.act(act, |transaction| transaction.execute("DELETE FROM copies", []).map(drop))
+    }
+}

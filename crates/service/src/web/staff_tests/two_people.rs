@@ -1,0 +1,122 @@
+//! What one person should not do alone takes two.
+
+use super::Rooms;
+
+/// The path of a link.
+fn entrance(link: &str) -> String {
+    link.strip_prefix("https://tacit.registry.example").expect("under our name").to_owned()
+}
+
+#[test]
+fn an_operator_alone_lets_nobody_in_who_may_do_something() {
+    let rooms = Rooms::begin("");
+    let olga = rooms.guest("olga", &["operator"]);
+    let add = [("name", "eve"), ("role", "operator")];
+    // Nobody else could confirm it, so nothing is proposed.
+    rooms.deed(&olga, "/accounts", "/accounts", &add).is(409).says("tacit service account");
+    let stella = rooms.guest("stella", &["steward=trial"]);
+    let sam = rooms.guest("sam", &["steward"]);
+    let steward = [("name", "eve"), ("role", "steward"), ("data", "trial")];
+    let proposed = rooms.deed(&olga, "/accounts", "/accounts", &steward).is(200).says("sam or stella");
+    let enter = entrance(&proposed.told());
+    // The link opens nothing yet, there is no account, and who proposed it does not confirm it.
+    rooms.nobody(&enter).is(404);
+    rooms.get(&olga, "/accounts").never_says("eve</a>");
+    let page = rooms.get(&olga, "/confirmations").is(200).says("eve gets the role").says("Take it back");
+    let page = page.never_says("/confirmations/1/confirm");
+    let forged = page.word("/confirmations/1/refuse");
+    rooms.send(Some(&olga), "/confirmations/1/confirm", &[("csrf", &forged)]).is(403);
+    let own = olga.word("confirm", "1");
+    rooms
+        .send(Some(&olga), "/confirmations/1/confirm", &[("csrf", &own)])
+        .is(403)
+        .says("Not for your account");
+    // A word for one proposal is none for another.
+    let other = stella.word("confirm", "2");
+    rooms.send(Some(&stella), "/confirmations/1/confirm", &[("csrf", &other)]).is(403);
+    rooms.get(&stella, "/").says("olga proposes: account added: steward of trial, eve.");
+    let code = rooms.deed(&stella, "/confirmations", "/confirmations/1/confirm", &[]).is(200).told();
+    // Confirmed once.
+    rooms.send(Some(&sam), "/confirmations/1/confirm", &[("csrf", &sam.word("confirm", "1"))]).is(409);
+    // Who has the link alone is nobody.
+    rooms.nobody(&enter).is(200).says("Code");
+    let new = ("new", "wandering copper teapot eve");
+    rooms.send(None, &enter, &[new]).is(422).says("The code is another one");
+    rooms.send(None, &enter, &[new, ("code", "0000-0000-0000")]).is(422).says("The code is another one");
+    let spoken = code.to_lowercase().replace('-', " ");
+    let entered = rooms.send(None, &enter, &[new, ("code", &spoken)]).is(303);
+    assert!(entered.cookie.is_some());
+    rooms.send(None, &enter, &[new, ("code", &spoken)]).is(404);
+    let acts = rooms.house.store.acts_of("eve", 9).expect("reads");
+    let said: Vec<(&str, &str)> = acts.iter().map(|act| (act.by.as_str(), act.what.as_str())).collect();
+    assert_eq!(
+        said[2..],
+        [
+            ("stella", "confirmed for olga: account added: steward of trial"),
+            ("olga", "proposed: account added: steward of trial"),
+        ]
+    );
+}
+
+#[test]
+fn roles_and_links_of_weight_are_confirmed_and_others_are_not() {
+    let rooms = Rooms::begin("");
+    let olga = rooms.guest("olga", &["operator"]);
+    let oscar = rooms.guest("oscar", &["operator"]);
+    rooms.guest("stella", &["steward=trial"]);
+    let sam = rooms.guest("sam", &["steward"]);
+    rooms.guest("vera", &["viewer"]);
+    // A viewer sees their own account alone: one operator is enough.
+    rooms.deed(&olga, "/accounts/vera", "/accounts/vera/link", &[]).is(200).says("A link for vera");
+    rooms.deed(&olga, "/accounts", "/accounts", &[("name", "vito"), ("role", "viewer")]).is(200);
+    // A steward's link is confirmed, by one who may say so of all that the steward may.
+    let enter = entrance(&rooms.deed(&olga, "/accounts/stella", "/accounts/stella/link", &[]).is(200).told());
+    rooms.nobody(&enter).is(404);
+    assert!(rooms.house.store.password_of("stella").expect("reads").is_some(), "it holds until then");
+    let stella = rooms.again("stella");
+    rooms.get(&stella, "/confirmations").never_says("/confirmations/1/confirm");
+    rooms.send(Some(&stella), "/confirmations/1/confirm", &[("csrf", &stella.word("confirm", "1"))]).is(403);
+    rooms.get(&oscar, "/confirmations").says("It is for somebody else to confirm.");
+    rooms.deed(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(200);
+    rooms.nobody(&enter).is(200);
+    rooms.get(&stella, "/").is(303);
+    // Who was a viewer gets a new way in with the first role of weight; whoever had that account is out.
+    let viewer = rooms.guest("anna", &["viewer"]);
+    let give = [("role", "analyst"), ("data", "")];
+    rooms.deed(&olga, "/accounts/anna", "/accounts/anna/give", &give).is(200).says("/enter/");
+    rooms.get(&viewer, "/").is(200);
+    rooms.deed(&sam, "/confirmations", "/confirmations/2/confirm", &[]).is(200).says("by telephone");
+    rooms.get(&viewer, "/").is(303);
+    assert_eq!(rooms.house.store.password_of("anna").expect("reads"), None);
+    // Refused, taken back: both are decided, and stay so.
+    let give = [("role", "operator"), ("data", "")];
+    rooms
+        .deed(&olga, "/accounts/oscar", "/accounts/oscar/give", &[("role", "steward"), ("data", "")])
+        .is(200);
+    rooms.deed(&sam, "/confirmations", "/confirmations/3/refuse", &[]).is(303);
+    rooms.deed(&olga, "/accounts/vito", "/accounts/vito/give", &give).is(200);
+    rooms.deed(&olga, "/confirmations", "/confirmations/4/refuse", &[]).is(303);
+    rooms.send(Some(&sam), "/confirmations/4/confirm", &[("csrf", &sam.word("confirm", "4"))]).is(409);
+    rooms
+        .get(&sam, "/confirmations")
+        .says("refused")
+        .says("withdrawn")
+        .says("Nothing waits to be confirmed.");
+    // Who is no operator any more has proposed nothing.
+    rooms.deed(&olga, "/accounts/vito", "/accounts/vito/give", &give).is(200);
+    rooms.deed(&oscar, "/accounts/olga", "/accounts/olga/end", &[]).is(303);
+    rooms.send(Some(&sam), "/confirmations/5/confirm", &[("csrf", &sam.word("confirm", "5"))]).is(403);
+}
+
+#[test]
+fn one_person_is_enough_where_that_was_said_and_every_page_says_so() {
+    let rooms = Rooms::begin("[policy]\nseparate_duties = false\n");
+    let olga = rooms.guest("olga", &["operator"]);
+    let add = [("name", "stella"), ("role", "steward")];
+    rooms.deed(&olga, "/accounts", "/accounts", &add).is(200).says("A link for stella").never_says("Code");
+    rooms.deed(&olga, "/accounts/olga", "/accounts/olga/give", &[("role", "steward")]).is(303);
+    let olga = rooms.again("olga");
+    for path in ["/", "/accounts", "/accounts/stella", "/confirmations", "/rules", "/account"] {
+        rooms.get(&olga, path).is(200).says("give roles and loosen rules");
+    }
+}

@@ -1,0 +1,203 @@
+//! What is looked at without anybody asking: what peers have seen of the log, and what is too old to keep.
+
+use super::{House, now};
+use crate::settings::HouseSettings;
+use crate::store::{ProposalFilter, RecordedAct, RunRow, SERVICE, Speaker, Store};
+use base::Error;
+use net::KeyFingerprint;
+use net::identity::Identity;
+use page::numbers::counted;
+use privacy::ledger::Ledger;
+use statements::Said;
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use trail::{LogWitness, LogWitnesses, TrailScope, VerifiedLog, WitnessStanding};
+
+/// How often it is looked.
+const EVERY: Duration = Duration::from_secs(60);
+/// How often what is too old is taken away, in seconds.
+const DAY: u64 = 24 * 3600;
+
+/// What was seen at the last look.
+#[derive(Default)]
+pub struct LogWatch(Mutex<LogLook>);
+
+/// What a look found.
+#[derive(Default)]
+pub struct LogLook {
+    witnesses: LogWitnesses,
+    /// What peers have seen of this log, and how it stands to that.
+    pub of_own: Vec<(String, LogWitness, WitnessStanding)>,
+    /// What this service has seen of the logs of peers, and whether that no longer holds.
+    pub of_peers: Vec<(String, LogWitness, bool)>,
+    /// The chain when somebody last computed it: when, and what came of it.
+    pub verified: Option<(u64, Result<VerifiedLog, String>)>,
+    /// Why nothing could be taken away, or nothing looked at.
+    pub failed: Option<String>,
+    cut: u64,
+}
+
+impl LogWatch {
+    /// What was seen.
+    pub fn seen(&self) -> MutexGuard<'_, LogLook> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl LogLook {
+    /// What everybody who answers for the log must know now.
+    pub fn alarms(&self) -> Vec<String> {
+        let own = self.of_own.iter().filter_map(|(peer, word, standing)| {
+            let entry = word.entry;
+            match standing {
+                WitnessStanding::Fits | WitnessStanding::Cut => None,
+                WitnessStanding::Gone => Some(format!(
+                    "{peer} has signed that it saw entry {entry} of the audit log here, and the log ends \
+                     before it: it was cut, or the store is an older copy, and what was spent since is \
+                     unknown."
+                )),
+                WitnessStanding::Another => Some(format!(
+                    "{peer} has signed that it saw entry {entry} of the audit log here, and there is another \
+                     entry: the log was changed."
+                )),
+            }
+        });
+        let peers = self.of_peers.iter().filter(|(_, _, bent)| *bent);
+        let peers = peers.map(|(peer, word, _)| {
+            format!("The log of {peer} is another one than the one seen up to entry {}.", word.entry)
+        });
+        let chain = self.verified.iter().filter_map(|(_, found)| found.clone().err());
+        own.chain(peers).chain(chain).chain(self.failed.clone()).collect()
+    }
+}
+
+/// Begins to look, now and every minute from then on.
+pub fn begin(house: &Arc<House>) {
+    let house = Arc::downgrade(house);
+    std::thread::spawn(move || {
+        while let Some(house) = house.upgrade() {
+            look(&house, now());
+            drop(house);
+            std::thread::sleep(EVERY);
+        }
+    });
+}
+
+/// Looks once.
+pub fn look(house: &House, now: u64) {
+    let settings = house.rules().settings;
+    let due = now.saturating_sub(house.watch.seen().cut) >= DAY;
+    // What takes long is done without holding what pages show.
+    let kept = if due { take_away(&house.store, &settings, now) } else { Ok(()) };
+    let mut seen = house.watch.seen();
+    if due {
+        seen.cut = now;
+    }
+    let looked = witnesses(&mut seen, &house.store, &settings).and_then(|()| bear_witness(house, &seen, now));
+    if due || looked.is_err() {
+        seen.failed = kept.and(looked).err().map(|error| error.to_string());
+    }
+}
+
+fn witnesses(seen: &mut LogLook, store: &Store, settings: &HouseSettings) -> Result<(), Error> {
+    let reader = store.reader()?;
+    seen.witnesses.read(&reader)?;
+    // Without a key there is no word of ours, and nobody has a word about our log.
+    if !settings.identity.exists() {
+        return Ok(());
+    }
+    let own = Identity::load(&settings.identity)?.fingerprint();
+    let name = |key: KeyFingerprint| {
+        let peer = settings.peers.iter().find(|(_, peer)| peer.key == key);
+        peer.map_or_else(|| key.to_string(), |(name, _)| name.clone())
+    };
+    let found = seen.witnesses.of_own(&reader, own)?;
+    seen.of_own = found.into_iter().map(|(peer, word, standing)| (name(peer), word, standing)).collect();
+    let found = seen.witnesses.of_peers(own);
+    seen.of_peers = found.into_iter().map(|(peer, word, bent)| (name(peer), word.clone(), bent)).collect();
+    Ok(())
+}
+
+/// Says of each peer's log that it was seen: a day after the last time, and after each run with an answer.
+fn bear_witness(house: &House, seen: &LogLook, now: u64) -> Result<(), Error> {
+    let Some(identity) = house.identity() else { return Ok(()) };
+    let own = identity.fingerprint();
+    for peer in house.rules().settings.peers.values() {
+        let Some((entry, hash)) = house.links().of(&peer.key).log else { continue };
+        let said = seen.witnesses.of_peers(own).into_iter().find(|(of, _, _)| *of == peer.key);
+        let said = said.map(|(_, word, _)| word);
+        // Without a proposal in common there is nothing to say it on.
+        let filter = ProposalFilter { party: Some(peer.key), ..ProposalFilter::default() };
+        let Some(newest) = house.store.list(&filter, None)?.into_iter().next() else { continue };
+        let answered = |since: u64| -> Result<bool, Error> {
+            let runs = house.store.runs(&newest.id)?;
+            let ended =
+                |run: &RunRow| run.outcome.as_deref() == Some("answered") && run.ended_ms > Some(since);
+            Ok(runs.iter().any(ended))
+        };
+        let due = match said {
+            None => true,
+            Some(word) if word.entry == entry && word.hash == base::hex(&hash) => false,
+            Some(word) => now.saturating_sub(word.at_ms / 1_000) >= DAY || answered(word.at_ms)?,
+        };
+        let speaker = Speaker { by: SERVICE, identity, at_ms: now.saturating_mul(1_000) };
+        if due {
+            match house.store.say(speaker, &newest.id, Said::Witness { of: peer.key, entry, hash }) {
+                // What may not be said now, as on one that is frozen, is said on the next one.
+                Err(error) if matches!(error.kind(), base::Fault::Refused(_)) => (),
+                said => drop(said?),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes away what is older than the rule says, after it was written into the folder.
+fn take_away(store: &Store, settings: &HouseSettings, now: u64) -> Result<(), Error> {
+    let keep = &settings.keep;
+    let Some(folder) = &keep.folder else { return Ok(()) };
+    let before = |days: u64| now.saturating_sub(days.saturating_mul(DAY));
+    if let Some(days) = keep.reports_days {
+        let what = format!("reports taken away: older than {}", counted(days, "day"));
+        let act = RecordedAct { by: SERVICE, what: &what, to: "", at: now };
+        store.cut_reports(before(days), &act, |lines| {
+            write_new(folder, &format!("reports-{now}.jsonl"), |file| {
+                file.write_all(lines).map_err(|e| Error::io("cannot write reports", &e))
+            })
+        })?;
+    }
+    let Some(days) = keep.log_days else { return Ok(()) };
+    if !store.has_older(before(days))? {
+        return Ok(());
+    }
+    let (identity, reader) = (Identity::load(&settings.identity)?, store.reader()?);
+    let ledger = Ledger::look(&settings.ledger)?.export()?;
+    let scope = TrailScope { ledger, store: Some(&reader), study: None, made_ms: now.saturating_mul(1_000) };
+    let exported = write_new(folder, &format!("trail-{now}.jsonl"), |file| {
+        scope.write(&identity, BufWriter::new(file))
+    })?;
+    let Some(exported) = exported else { return Ok(()) };
+    let act = RecordedAct { by: SERVICE, what: "audit.cut", to: "", at: now };
+    store.cut_log(before(days), &exported, &act).map(drop)
+}
+
+/// Writes a file that must not be there yet, whole and on stable storage.
+fn write_new<T>(
+    folder: &Path,
+    name: &str,
+    write: impl FnOnce(&mut std::fs::File) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let path = folder.join(name);
+    let failed = |e: std::io::Error| Error::io(format!("cannot write {}", path.display()), &e);
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+    let done = write(&mut file).and_then(|done| {
+        let synced = file.sync_all().and_then(|()| std::fs::File::open(folder)?.sync_all());
+        synced.map(|()| done).map_err(failed)
+    });
+    done.inspect_err(|_| _ = std::fs::remove_file(&path))
+}
