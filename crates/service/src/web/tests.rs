@@ -429,6 +429,7 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
         let give = format!("{path}/report/give");
         pair.act(&stella, &format!("{path}/report"), &give, &[("reader", "vic")]).await.is(303);
         pair.ask(&vic, &format!("{path}/report")).await.is(200).never_says("Given to");
+        pair.ask(&vic, "/").await.is(200).says("Reports for you").says(&format!("{path}/report"));
         for (file, begins) in [("report.json", "{"), ("numbers.csv", "viewer,"), ("public.json", "{")] {
             let got = pair.ask(&vic, &format!("{path}/report/{file}")).await.is(200);
             assert!(got.body.starts_with(begins), "{file}: {}", &got.body[..40]);
