@@ -105,6 +105,18 @@ impl Store {
         .map(|found| found.is_some())
     }
 
+    /// The proposals whose report somebody gave to an account.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn given_reports(&self, account: &str) -> Result<Vec<ProposalId>, Error> {
+        let sql = "SELECT proposal FROM given WHERE account = ?1 ORDER BY proposal";
+        self.read(|connection| {
+            let row = |row: &Row<'_>| row.get(0).map(ProposalId);
+            connection.prepare_cached(sql)?.query_map([account], row)?.collect()
+        })
+    }
+
     /// Who may read a report because somebody gave it to them.
     ///
     /// # Errors

@@ -44,7 +44,24 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let mine = section("For you", [list].into_iter().chain(propose));
     let mine = element("div", &[("id", "for-you"), ("data-live", "")], [mine]);
     let going = element("div", &[("id", "going"), ("data-live", "")], going(visit)?);
-    Ok(page(visit, "Home", [mine, going, section("Where to go", [links])]))
+    let given = given(visit)?.unwrap_or_default();
+    Ok(page(visit, "Home", [mine, going, given, section("Where to go", [links])]))
+}
+
+/// Reports that somebody gave to this person.
+fn given(visit: &Visit<'_>) -> Result<Option<Markup>, Stop> {
+    let store = &visit.house.store;
+    let mut items = Vec::new();
+    for id in store.given_reports(&visit.signed()?.session.account)? {
+        let Some(row) = store.proposal(&id)? else { continue };
+        let study = StudySubject { by: &row.by, data: row.data.as_deref(), given: true };
+        if visit.may(Action::ReadReport, Subject::Study(study)) {
+            let path = format!("/studies/{}/report", row.study.full());
+            let title = element("bdi", &[], [text(&row.title)]);
+            items.push(element("li", &[], [element("a", &[("href", &path)], [title])]));
+        }
+    }
+    Ok((!items.is_empty()).then(|| section("Reports for you", [element("ul", &[], items)])))
 }
 
 /// Whether this person sees any studies.
