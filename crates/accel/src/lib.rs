@@ -40,7 +40,10 @@ pub use kernels::VectorRing;
 pub use queue::DeviceQueue;
 pub use seat::{BlockHalf, Seat};
 pub use streams::{SeatKeys, StreamName, Use};
-pub use vectors::{DeviceVector, StageMessages, VectorMemory, VectorProduct, VectorTable, VouchBy};
+pub use vectors::{
+    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorTable, VouchBy,
+    check_pieces,
+};
 
 use base::Error;
 use std::sync::Arc;

@@ -3,11 +3,11 @@
 use crate::host_vectors::{HOST_CHUNK_BLOCKS, HOST_SLOTS, HostVectors, RunCommand};
 use crate::split::{blocks, cut, put_together, terms};
 use crate::{
-    Cpu, Device, DeviceCommand, DeviceVector, SeatKeys, StageMessages, VectorMemory, VectorProduct,
-    VectorRing, check,
+    Copying, Cpu, Device, DeviceCommand, DeviceVector, MessagePiece, Outbox, SeatKeys, StageVouch,
+    VectorMemory, VectorProduct, VectorRing, check,
 };
 use base::Error;
-use kernels::Block;
+use kernels::{Block, Place};
 use std::sync::Arc;
 
 /// Blocks, times terms, that are worth a thread of a device: some ten times what it takes to start one.
@@ -175,11 +175,30 @@ impl VectorMemory for DeviceQueue {
         }
     }
 
-    fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error> {
+    fn vouched(&mut self, slot: usize) -> Result<StageVouch<'_>, Error> {
         if self.keeps_vectors() {
-            return self.memory().expect("it was there").messages(slot);
+            return self.memory().expect("it was there").vouched(slot);
         }
-        self.vectors.messages(slot)
+        self.vectors.vouched(slot)
+    }
+
+    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error> {
+        match self.memory() {
+            Some(memory) => memory.outbox(slot),
+            None => self.vectors.outbox(slot),
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        slot: usize,
+        pieces: &[MessagePiece],
+        from: &[Vec<Place>],
+    ) -> Result<Box<dyn Copying>, Error> {
+        match self.memory() {
+            Some(memory) => memory.arrive(slot, pieces, from),
+            None => self.vectors.arrive(slot, pieces, from),
+        }
     }
 
     fn fold(&mut self, slot: usize) -> Result<(), Error> {
@@ -189,7 +208,14 @@ impl VectorMemory for DeviceQueue {
         }
     }
 
-    fn settle(&mut self, slot: usize) -> Result<Option<[Block; 2]>, Error> {
+    fn arrived(&mut self, slot: usize) -> Result<StageVouch<'_>, Error> {
+        if self.keeps_vectors() {
+            return self.memory().expect("it was there").arrived(slot);
+        }
+        self.vectors.arrived(slot)
+    }
+
+    fn settle(&mut self, slot: usize) -> Result<(), Error> {
         match self.memory() {
             Some(memory) => memory.settle(slot),
             None => self.vectors.settle(slot),

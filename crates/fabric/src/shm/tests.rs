@@ -6,10 +6,10 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Both ends in one process over a pair of in-process channels, and a third view of the memory: an
 /// attacker's.
-fn ends_and_attacker(ring: usize, deadline: Duration) -> ([ShmChannel; 2], SharedRegion) {
+fn ends_and_attacker(ring: usize, deadline: Duration) -> ([ShmChannel; 2], SharedMemory) {
     let file = region::memory_file(region_bytes(ring)).unwrap();
-    let map = || SharedRegion::map(&file, region_bytes(ring)).unwrap();
-    let mapped = |first| Mapped { region: map(), ring, first };
+    let map = || region::map(&file, region_bytes(ring)).unwrap();
+    let mapped = |first| Mapped { region: Arc::new(map()), ring, first };
     let (a, b) = net::pair(deadline);
     ([mapped(true).channel(a), mapped(false).channel(b)], map())
 }

@@ -1,0 +1,192 @@
+//! Frames whose bodies somebody else writes and reads in the rings: a device, by itself. The bytes on the
+//! wire are those of [`Channel::send`].
+
+use super::{FRAME_BYTES, FrameHead, HEAD_BYTES, Half, SealedChannel};
+use crate::shm::ShmChannel;
+use base::ChannelError;
+use kernels::{Block, Place, gf_digest};
+use net::{Channel, InPlace, Peeked};
+use std::collections::VecDeque;
+
+/// Blocks that are taken out of a ring at a time: what is hashed is in the nearest cache.
+const TAKEN: usize = 512;
+
+/// Frames under way in the rings.
+#[derive(Default)]
+pub(super) struct PlacedFrames {
+    /// Lengths of bodies that have a place and are not sent.
+    reserved: VecDeque<usize>,
+    /// Frames that were seen and are not released, and how many of them are checked.
+    seen: VecDeque<FrameHead>,
+    checked: usize,
+    /// The head of the frame after them, which does not fit what is wanted.
+    next: Option<FrameHead>,
+}
+
+impl PlacedFrames {
+    /// The head of the next frame, if it was looked at already.
+    pub(super) fn take_seen(&mut self) -> Result<Option<FrameHead>, ChannelError> {
+        if self.seen.is_empty() {
+            return Ok(self.next.take());
+        }
+        Err(ChannelError::Io("what was read in place was not released".into()))
+    }
+}
+
+/// Bytes of a frame in a ring.
+fn whole(body: usize) -> u64 {
+    (HEAD_BYTES + body) as u64
+}
+
+/// Whether rings are long enough that frames of any length go on while others are written.
+pub(super) fn fits(rings: &ShmChannel) -> bool {
+    rings.ring() >= 4 * whole(FRAME_BYTES)
+}
+
+/// The tag's digest of a body that lies in these places.
+fn digest_of(half: &Half, body: usize, places: &[Place]) -> [Block; 2] {
+    let length = gf_digest(&half.hash, Block::ZERO, &[Block(body as u128)]);
+    let mut taken = [Block::ZERO; TAKEN];
+    let (mut sum, mut filled) = (length, 0);
+    for place in places {
+        let mut at = 0;
+        while at < place.bytes() {
+            let bytes = Block::bytes_of_mut(&mut taken);
+            let now = (place.bytes() - at).min(bytes.len() - filled);
+            place.read_part(at, &mut bytes[filled..filled + now]);
+            (at, filled) = (at + now, filled + now);
+            if filled == size_of_val(&taken) {
+                (sum, filled) = (gf_digest(&half.hash, sum, &taken), 0);
+            }
+        }
+    }
+    if filled > 0 {
+        let last = filled.div_ceil(Block::BYTES);
+        Block::bytes_of_mut(&mut taken)[filled..last * Block::BYTES].fill(0);
+        sum = gf_digest(&half.hash, sum, &taken[..last]);
+    }
+    [length, sum]
+}
+
+impl<C: Channel> SealedChannel<C> {
+    fn ring(&mut self) -> Result<&mut ShmChannel, ChannelError> {
+        (self.rings)(&mut self.inner).ok_or_else(|| ChannelError::Io("the channel has no rings".into()))
+    }
+
+    /// Bytes of the frames that were seen.
+    fn seen_bytes(&self) -> u64 {
+        self.placed.seen.iter().map(|head| whole(head.length)).sum()
+    }
+
+    /// The head of the next frame that was not seen, if all of the frame is there.
+    fn look_ahead(&mut self, wait: bool) -> Result<Option<FrameHead>, ChannelError> {
+        let ahead = self.seen_bytes();
+        if self.placed.next.is_none() {
+            if !self.ring()?.there(ahead, HEAD_BYTES as u64, wait)? {
+                return Ok(None);
+            }
+            let mut head = [0; HEAD_BYTES];
+            Place::read_all(&self.ring()?.places_in(ahead, HEAD_BYTES), &mut head);
+            self.placed.next = Some(self.open_head(&head)?);
+        }
+        let Some(head) = self.placed.next.take() else { return Ok(None) };
+        if self.ring()?.there(ahead, whole(head.length), wait)? {
+            return Ok(Some(head));
+        }
+        self.placed.next = Some(head);
+        Ok(None)
+    }
+}
+
+impl<C: Channel> InPlace for SealedChannel<C> {
+    fn reserve(&mut self, lengths: &[usize], wait: bool) -> Result<Vec<Vec<Place>>, ChannelError> {
+        self.guarded(|this| {
+            this.seal_queued()?;
+            let mut ahead: u64 = this.placed.reserved.iter().map(|body| whole(*body)).sum();
+            let mut places = Vec::new();
+            for &body in lengths {
+                if !(1..=FRAME_BYTES).contains(&body) {
+                    return Err(ChannelError::Io(format!("a message of {body} bytes has no place")));
+                }
+                let wait = wait && places.is_empty() && ahead == 0;
+                let ring = this.ring()?;
+                if !ring.room(ahead, whole(body), wait)? {
+                    break;
+                }
+                places.push(ring.places_out(ahead + HEAD_BYTES as u64, body));
+                this.placed.reserved.push_back(body);
+                ahead += whole(body);
+            }
+            Ok(places)
+        })
+    }
+
+    fn publish(&mut self, messages: usize) -> Result<(), ChannelError> {
+        self.guarded(|this| {
+            for _ in 0..messages {
+                let none = || ChannelError::Io("nothing was reserved".into());
+                let body = this.placed.reserved.pop_front().ok_or_else(none)?;
+                let ring = this.ring()?;
+                let head = ring.places_out(0, HEAD_BYTES);
+                let places = ring.places_out(HEAD_BYTES as u64, body);
+                let digests = digest_of(&this.keys.send, body, &places);
+                Place::write_all(&head, &this.keys.send.head_of(body, digests));
+                this.ring()?.written(whole(body));
+            }
+            Ok(())
+        })
+    }
+
+    fn peek(&mut self, lengths: &[usize], wait: bool) -> Result<Peeked, ChannelError> {
+        self.guarded(|this| {
+            this.hand_over()?;
+            if this.read < this.opened.len() {
+                return Ok(Peeked::Otherwise);
+            }
+            let (mut places, none_before) = (Vec::new(), this.placed.seen.is_empty());
+            for &body in lengths {
+                let wait = wait && places.is_empty() && none_before;
+                let ahead = this.seen_bytes();
+                let Some(head) = this.look_ahead(wait)? else { break };
+                if head.length != body {
+                    this.placed.next = Some(head);
+                    let first = places.is_empty() && none_before;
+                    return Ok(if first { Peeked::Otherwise } else { Peeked::There(places) });
+                }
+                places.push(this.ring()?.places_in(ahead + HEAD_BYTES as u64, body));
+                this.placed.seen.push_back(head);
+            }
+            Ok(Peeked::There(places))
+        })
+    }
+
+    fn check(&mut self, messages: usize) -> Result<(), ChannelError> {
+        self.guarded(|this| {
+            for _ in 0..messages {
+                let at = this.placed.checked;
+                let before: u64 = this.placed.seen.iter().take(at).map(|head| whole(head.length)).sum();
+                let none = || ChannelError::Io("nothing is there to check".into());
+                let body = this.placed.seen.get(at).ok_or_else(none)?.length;
+                let places = this.ring()?.places_in(before + HEAD_BYTES as u64, body);
+                let [_, digest] = digest_of(&this.keys.recv, body, &places);
+                if !this.placed.seen[at].fits(digest) {
+                    return Err(this.forged("the tag"));
+                }
+                this.placed.checked += 1;
+            }
+            Ok(())
+        })
+    }
+
+    fn release(&mut self, messages: usize) -> Result<(), ChannelError> {
+        self.guarded(|this| {
+            if messages > this.placed.checked {
+                return Err(ChannelError::Io("what was not checked is not released".into()));
+            }
+            let bytes = this.placed.seen.drain(..messages).map(|head| whole(head.length)).sum();
+            this.placed.checked -= messages;
+            this.ring()?.free(bytes);
+            Ok(())
+        })
+    }
+}
