@@ -514,7 +514,8 @@ impl Lane {
         let source = self.host_range(from, blocks);
         self.busy = true;
         // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
-        let status = unsafe { (self.api().copy_in)(target, source.cast(), bytes(blocks), self.stream.handle) };
+        let status =
+            unsafe { (self.api().copy_in)(target, source.cast(), bytes(blocks), self.stream.handle) };
         self.done("copying to the GPU", status)
     }
 
@@ -523,7 +524,8 @@ impl Lane {
         let target = self.host_range(to, blocks);
         self.busy = true;
         // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
-        let status = unsafe { (self.api().copy_out)(target.cast(), source, bytes(blocks), self.stream.handle) };
+        let status =
+            unsafe { (self.api().copy_out)(target.cast(), source, bytes(blocks), self.stream.handle) };
         self.done("copying from the GPU", status)
     }
 

@@ -15,7 +15,6 @@ use crate::device::{
 use crate::digest;
 use crate::driver::{DeviceBuffer, Lane, Move, PlacedCopies, Registry, Stream};
 use crate::jobs::{self, Factors};
-use crate::staging::Copies;
 use accel::{
     Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorRing,
     VectorTable, VouchBy, check_pieces,
@@ -34,8 +33,8 @@ const SPARE: usize = 8;
 /// All vectors of a device, and its slots.
 #[derive(Default)]
 pub(crate) struct CudaVectors {
-    table: VectorTable<DeviceBuffer>,
-    spare: Vec<DeviceBuffer>,
+    table: VectorTable<Arc<DeviceBuffer>>,
+    spare: Vec<Arc<DeviceBuffer>>,
     slots: Vec<VectorSlot>,
     /// For copies out and in.
     streams: Option<[TwoStreams; 2]>,
@@ -141,7 +140,7 @@ impl VectorSlot {
 
 impl Cuda {
     /// The buffer of a vector.
-    fn buffer(&mut self, vector: &DeviceVector) -> Result<&mut DeviceBuffer, Error> {
+    fn buffer(&mut self, vector: &DeviceVector) -> Result<&mut Arc<DeviceBuffer>, Error> {
         let id = self.vectors.table.id(vector)?;
         self.vectors.table.at(id)
     }
@@ -176,28 +175,24 @@ impl Cuda {
         Ok([0, 1, 2].map(|part| buffer.address(part * blocks + from, to - from)))
     }
 
-    /// Copies between parts of a vector and the host, from block `at` on, through pinned memory of a lane.
-    fn copy(
+    /// Copies between parts of a vector, from block `at` on, and as many blocks of the host, of which each
+    /// part comes in chunks: through pinned memory of lanes.
+    fn copy<T: Send>(
         &mut self,
         vector: &DeviceVector,
-        at: usize,
-        blocks: usize,
-        mut work: impl FnMut(&mut Lane, &DeviceBuffer, usize, usize, Range<usize>) -> Result<(), Error>,
+        (at, blocks): (usize, usize),
+        parts: [impl Iterator<Item = T>; 3],
+        work: impl Fn(&mut Lane, &DeviceBuffer, usize, T) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let (id, of, chunk) = (self.vectors.table.id(vector)?, vector.blocks(), self.chunk_max);
+        let (of, chunk) = (vector.blocks(), self.lane_max);
         if at.checked_add(blocks).is_none_or(|end| end > of) {
             return Err(Error::misuse("blocks that a vector does not have"));
         }
-        self.session.enter()?;
-        let Self { vectors, lanes, .. } = self;
-        let buffer = vectors.table.at(id)?;
-        for part in 0..3 {
-            for from in (0..blocks).step_by(chunk) {
-                let some = from..blocks.min(from + chunk);
-                work(&mut lanes[0], buffer, part, part * of + at + from, some)?;
-            }
-        }
-        lanes[0].wait()
+        let buffer = self.buffer(vector)?.clone();
+        let of_part =
+            |(k, part): (usize, _)| (0..).step_by(chunk).map(move |from| k * of + at + from).zip(part);
+        let jobs = parts.into_iter().enumerate().flat_map(of_part).collect();
+        self.in_lanes(jobs, |lane, (place, some)| work(lane, &buffer, place, some))
     }
 }
 
@@ -220,7 +215,7 @@ impl VectorMemory for Cuda {
         let excess = vectors.spare.len().saturating_sub(SPARE + usize::from(fits.is_some()));
         let buffer = match fits {
             Some(found) => vectors.spare.remove(found),
-            None => DeviceBuffer::new(self.session.module(), all)?,
+            None => Arc::new(DeviceBuffer::new(self.session.module(), all)?),
         };
         vectors.spare.drain(..excess);
         Ok(vectors.table.insert(ring, blocks, buffer))
@@ -230,26 +225,23 @@ impl VectorMemory for Cuda {
         if parts.iter().any(|part| part.len() != to.blocks()) {
             return Err(Error::misuse("what is written is not as long as the vector"));
         }
-        self.copy(to, 0, to.blocks(), |lane, buffer, part, at, some| {
-            let mut copies = Copies::default();
-            let n = some.len();
-            copies.push(&mut lane.host()?[..n], &parts[part][some]);
-            copies.run();
-            lane.upload_to(0, buffer, at, n)
+        let (all, chunk) = ((0, to.blocks()), self.lane_max);
+        self.copy(to, all, parts.map(|part| part.chunks(chunk)), |lane, buffer, place, some| {
+            lane.host()?[..some.len()].copy_from_slice(some);
+            lane.upload_to(0, buffer, place, some.len())?;
+            lane.wait()
         })
     }
 
-    fn read(&mut self, from: &DeviceVector, at: usize, mut parts: [&mut [Block]; 3]) -> Result<(), Error> {
-        let blocks = parts[0].len();
+    fn read(&mut self, from: &DeviceVector, at: usize, parts: [&mut [Block]; 3]) -> Result<(), Error> {
+        let (blocks, chunk) = (parts[0].len(), self.lane_max);
         if parts.iter().any(|part| part.len() != blocks) {
             return Err(Error::misuse("parts of different lengths"));
         }
-        self.copy(from, at, blocks, |lane, buffer, part, at, some| {
-            lane.download_from(buffer, at, 0, some.len())?;
-            let mut copies = Copies::default();
-            let n = some.len();
-            copies.push(&mut parts[part][some], &lane.host()?[..n]);
-            copies.run();
+        let parts = parts.map(|part| part.chunks_mut(chunk));
+        self.copy(from, (at, blocks), parts, |lane, buffer, place, some| {
+            lane.download_from(buffer, place, 0, some.len())?;
+            some.copy_from_slice(&lane.host()?[..some.len()]);
             Ok(())
         })
     }
@@ -271,8 +263,8 @@ impl VectorMemory for Cuda {
         let ([x, ..], [y, ..], [z, ..]) = (x?, y?, z?);
         let all = 3 * blocks as u64;
         let job = jobs::Linear { ring: ring_number(ring), negative: negative.into(), blocks: all, x, y, z };
-        self.lanes[0].launch(job, all)?;
-        self.lanes[0].wait()
+        self.session.launch(job, all)?;
+        self.session.wait()
     }
 
     fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
