@@ -23,6 +23,8 @@ const CHUNK_MAX: usize = 1 << 18;
 /// Pairs of factors of a chunk of a command, at least and at most.
 const LANE_MIN: usize = 1 << 15;
 const LANE_MAX: usize = 1 << 16;
+/// Pairs of factors from which on a command with vectors of the host is faster here than on one core.
+const LEAST_PAIRS: usize = 1 << 14;
 /// Lanes, at most: their threads copy about as fast as PCIe does.
 const LANES: usize = 12;
 /// Chunks that each lane gets of a command, if they are not too small or too large: it evens out their ends.
@@ -466,6 +468,10 @@ impl Device for Cuda {
             DeviceCommand::Multiply(m) => self.multiply(m),
             DeviceCommand::Fold(f) => self.fold(f),
         }
+    }
+
+    fn least(&self) -> usize {
+        LEAST_PAIRS
     }
 
     fn memory(&mut self) -> Option<&mut dyn VectorMemory> {

@@ -27,6 +27,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Chunks under way: one is computed, one is sent, one arrives, and one is ready.
 const SLOTS: usize = 4;
+/// Blocks from which on a round of products is faster here than on one core: it is some ten launches and waits.
+const LEAST_BLOCKS: usize = 1 << 12;
 /// Buffers of dropped vectors that are kept for the next ones: allocation on a GPU waits for all its work.
 const SPARE: usize = 8;
 
@@ -203,6 +205,10 @@ impl VectorMemory for Cuda {
 
     fn slots(&mut self) -> usize {
         SLOTS
+    }
+
+    fn least_blocks(&self) -> usize {
+        LEAST_BLOCKS
     }
 
     fn make(&mut self, ring: VectorRing, blocks: usize) -> Result<DeviceVector, Error> {

@@ -110,6 +110,11 @@ impl HostVectors {
         self.table.insert(ring, blocks, HostVector::zero(blocks))
     }
 
+    /// Whether a vector lies here.
+    pub fn has(&self, vector: &DeviceVector) -> bool {
+        self.table.id(vector).is_ok()
+    }
+
     fn parts(&mut self, vector: &DeviceVector) -> Result<&mut [Vec<Block>; 3], Error> {
         let id = self.table.id(vector)?;
         Ok(&mut self.table.at(id)?.0)

@@ -65,6 +65,11 @@ pub trait Device: Send {
     /// A misuse, or the device failed: nothing of its output may be used.
     fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error>;
 
+    /// Blocks, times terms, from which on a command is worth this device: see [`DeviceQueue::with_cpu`].
+    fn least(&self) -> usize {
+        0
+    }
+
     /// Its own memory, if vectors can stay in it.
     fn memory(&mut self) -> Option<&mut dyn VectorMemory> {
         None

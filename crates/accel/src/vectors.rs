@@ -212,6 +212,11 @@ pub trait VectorMemory {
     /// Chunks that may be under way.
     fn slots(&mut self) -> usize;
 
+    /// Blocks from which on a vector is worth this memory: see [`crate::DeviceQueue::with_cpu`].
+    fn least_blocks(&self) -> usize {
+        0
+    }
+
     /// A vector of undefined content.
     ///
     /// # Errors

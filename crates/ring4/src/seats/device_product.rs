@@ -99,6 +99,12 @@ impl SeatParty {
         self.queue.keeps_vectors()
     }
 
+    /// Commands that the CPU took over from the devices so far, since they were too short for them.
+    #[must_use]
+    pub fn taken_over(&self) -> u64 {
+        self.queue.taken_over()
+    }
+
     /// Copies shares to the device.
     ///
     /// # Errors
@@ -162,8 +168,8 @@ impl SeatParty {
             (true, crate::TagHash::Blake3) => VouchBy::Expose,
         };
         // Pieces of messages lie in one chunk each.
-        let size = self.queue.chunk_blocks() / CHUNK_BLOCKS * CHUNK_BLOCKS;
-        let (all, slots) = (chunks_of(blocks, size.max(CHUNK_BLOCKS)), self.queue.slots());
+        let [size, slots] = self.queue.chunks_of(&z.vector);
+        let all = chunks_of(blocks, (size / CHUNK_BLOCKS * CHUNK_BLOCKS).max(CHUNK_BLOCKS));
         let under_way = Chunks { all, slots, started: 0, sending: 0, folded: 0, settled: 0 };
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let mut product = DeviceProduct { round, x, y, z, vouch, chunks: under_way, checks };
@@ -198,19 +204,23 @@ impl SeatParty {
         })
     }
 
-    /// Every chunk is sent, then received.
+    /// As many chunks as there are slots are sent, then received.
     fn talk_in_turn(
         &mut self,
         product: &mut DeviceProduct<'_>,
         outlet: &mut Outlet<'_>,
         inlet: &mut Inlet<'_>,
     ) -> Result<(), Error> {
-        for chunk in 0..product.chunks.all.len() {
-            self.start_chunks(product, chunk, None)?;
-            let job = self.letter(product, chunk)?;
-            courier::send(outlet, job)?;
+        while product.chunks.folded < product.chunks.all.len() {
+            let first = product.chunks.folded;
+            self.start_chunks(product, first, None)?;
+            let started = first..product.chunks.started;
+            for chunk in started.clone() {
+                let job = self.letter(product, chunk)?;
+                courier::send(outlet, job)?;
+            }
             outlet.flush()?;
-            self.take_chunk(product, chunk, inlet)?;
+            started.into_iter().try_for_each(|chunk| self.take_chunk(product, chunk, inlet))?;
         }
         Ok(())
     }
