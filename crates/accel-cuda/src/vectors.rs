@@ -284,12 +284,13 @@ impl VectorMemory for Cuda {
         let round = StageRound { ring, round: product.round, half, masked: product.masked };
         let stage1 = self.stage1(round, product.vouch)?;
         let stage2 = self.stage2(round, product.vouch == VouchBy::Digest)?;
-        let (from, to) = (at.start, (terms.max(1) - 1) * of + at.end);
-        let factors = Factors {
-            x: self.places(product.x, from, to)?,
-            y: self.places(product.y, from, to)?,
-            stride: of as u64,
-        };
+        let mut factors = Vec::with_capacity(product.factors.len());
+        for [x, y] in product.factors {
+            let terms = x.blocks() / of;
+            let (from, to) = (at.start, (terms.max(1) - 1) * of + at.end);
+            let [x, y] = [self.places(x, from, to)?, self.places(y, from, to)?];
+            factors.push((terms as u64, Factors { x, y, stride: of as u64 }));
+        }
         let z = self.places(product.z, at.start, at.end)?;
         let id = self.vectors.table.id(product.z)?;
         let few = FEW_THREADS.min(self.chunk_max);
@@ -301,18 +302,20 @@ impl VectorMemory for Cuda {
         let runs = slices * blocks;
         let [a, c, b] = [0, 1, 2].map(|k| from + k * runs);
         let places = [a, c, b].map(|from| lane.address(from, runs));
-        let cross = jobs::Cross {
-            ring: ring_number(ring),
-            blocks: blocks as u64,
-            terms: terms as u64,
-            slices: slices as u64,
-            goes_on: 0,
-            factors,
-            a: places[0],
-            b: places[2],
-            c: places[1],
-        };
-        lane.launch(cross, runs as u64)?;
+        for (i, (terms, factors)) in factors.into_iter().enumerate() {
+            let cross = jobs::Cross {
+                ring: ring_number(ring),
+                blocks: blocks as u64,
+                terms,
+                slices: slices as u64,
+                goes_on: u64::from(i > 0),
+                factors,
+                a: places[0],
+                b: places[2],
+                c: places[1],
+            };
+            lane.launch(cross, runs as u64)?;
+        }
         stage1.seal(lane, at.start as u64, blocks, slices, z, places)?;
         let digests = stage1.digest(lane, blocks, [b, c], scratch)?;
         if product.vouch == VouchBy::Expose {

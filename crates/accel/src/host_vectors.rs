@@ -2,7 +2,8 @@
 //! command.
 
 use crate::vectors::{
-    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorProduct, VectorTable, VouchBy, check_pieces,
+    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorProduct, VectorTable, VouchBy,
+    check_pieces,
 };
 use crate::{BlockHalf, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, VectorRing, Vouch};
 use base::Error;
@@ -164,13 +165,15 @@ impl HostVectors {
         if self.chunk(slot).is_ok() {
             return Err(Error::misuse("a chunk is under way in this slot"));
         }
-        let runs = |parts: &[Vec<Block>; 3]| {
-            let some = |part: &Vec<Block>| {
-                (0..terms).flat_map(|term| &part[term * of..][at.clone()]).copied().collect()
-            };
-            HostVector(parts.each_ref().map(some))
-        };
-        let [x, y] = [runs(self.parts(product.x)?), runs(self.parts(product.y)?)];
+        let mut factors = [HostVector::default(), HostVector::default()];
+        for pair in product.factors {
+            for (into, from) in factors.iter_mut().zip(pair) {
+                for (into, part) in into.0.iter_mut().zip(self.parts(from)?) {
+                    part.chunks(of).for_each(|term| into.extend_from_slice(&term[at.clone()]));
+                }
+            }
+        }
+        let [x, y] = factors;
         let (sends, receives) = (product.half.sends(seat), product.half.receives(seat));
         let some = |there: bool| vec![Block::ZERO; if there { n } else { 0 }];
         let exposes = product.vouch == VouchBy::Expose;

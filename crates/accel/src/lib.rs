@@ -41,8 +41,8 @@ pub use queue::DeviceQueue;
 pub use seat::{BlockHalf, Seat};
 pub use streams::{SeatKeys, StreamName, Use};
 pub use vectors::{
-    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorTable, VouchBy,
-    check_pieces,
+    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorTable,
+    VouchBy, check_pieces,
 };
 
 use base::Error;

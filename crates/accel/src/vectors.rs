@@ -113,10 +113,8 @@ pub struct VectorProduct<'a> {
     pub at: Range<usize>,
     /// Which half that is.
     pub half: BlockHalf,
-    /// Factors: runs of as many blocks as the result has, one per term.
-    pub x: &'a DeviceVector,
-    /// The other factors, as many.
-    pub y: &'a DeviceVector,
+    /// Pairs of factors: runs of as many blocks as the result has, one per term.
+    pub factors: &'a [[&'a DeviceVector; 2]],
     /// The result: a vector of its own.
     pub z: &'a DeviceVector,
     /// Whether messages are hidden from the fourth party.
@@ -126,19 +124,22 @@ pub struct VectorProduct<'a> {
 }
 
 impl VectorProduct<'_> {
-    /// Terms of every dot product; 1 for products.
+    /// Terms of every dot product, of all pairs; 1 for products.
     ///
     /// # Errors
     /// Shapes that do not fit, blocks that the result does not have, and a round of 2^48 or more.
     pub fn terms(&self) -> Result<usize, Error> {
-        let (ring, blocks, all) = (self.z.ring, self.z.blocks, self.x.blocks);
-        let fits = self.x.ring == ring && self.y.ring == ring && self.y.blocks == all;
+        let (ring, blocks) = (self.z.ring, self.z.blocks);
+        let fits = self.factors.iter().all(|[x, y]| {
+            let whole = blocks != 0 && x.blocks % blocks == 0 && x.blocks == y.blocks;
+            whole && x.ring == ring && y.ring == ring
+        });
         let half = self.half.range(blocks);
         let within = self.at.start <= self.at.end && half.start <= self.at.start && self.at.end <= half.end;
-        if !fits || !within || blocks == 0 || all % blocks != 0 || self.round >> 48 != 0 {
+        if !fits || !within || self.factors.is_empty() || self.round >> 48 != 0 {
             return Err(Error::misuse("the vectors of a product do not fit each other"));
         }
-        Ok(all / blocks)
+        Ok(self.factors.iter().map(|[x, _]| x.blocks / blocks).sum())
     }
 }
 

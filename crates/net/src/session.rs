@@ -227,7 +227,9 @@ impl Session {
         let mut inlet = Inlet { channel, buffer, at, booked, seen, checked: 0 };
         let done = work(&mut outlet, &mut inlet);
         let (sent, received) = (outlet.booked, inlet.booked);
-        if let (Some(all), Some(hasher), true) = (&mut self.digests, sent.hasher, goes_on || sent.messages > 0) {
+        if let (Some(all), Some(hasher), true) =
+            (&mut self.digests, sent.hasher, goes_on || sent.messages > 0)
+        {
             all.insert(key, hasher);
         }
         let mut link = self.link(to);

@@ -19,6 +19,8 @@ struct VectorShape {
     ring: VectorRing,
     blocks: usize,
     terms: usize,
+    /// How often the same pair of factors comes.
+    pairs: usize,
     masked: bool,
     vouch: VouchBy,
 }
@@ -92,9 +94,10 @@ fn shapes() -> Vec<VectorShape> {
     let mut shapes = Vec::new();
     let vouched = [(VouchBy::Nothing, false), (VouchBy::Digest, true), (VouchBy::Expose, true)];
     for ring in VectorRing::ALL {
-        for (blocks, terms) in [(1, 1), (2, 1), (300, 1), (77, 3), (5, 40)] {
+        for (blocks, terms, pairs) in [(1, 1, 1), (2, 1, 1), (300, 1, 1), (77, 3, 1), (5, 40, 1), (40, 2, 3)]
+        {
             for (vouch, masked) in vouched {
-                shapes.push(VectorShape { ring, blocks, terms, masked, vouch });
+                shapes.push(VectorShape { ring, blocks, terms, pairs, masked, vouch });
             }
         }
     }
@@ -137,8 +140,10 @@ fn play(
         for (i, queue) in queues.iter_mut().enumerate() {
             for (slot, (half, at)) in group.iter().enumerate() {
                 let (half, at) = (*half, at.clone());
-                let product =
-                    VectorProduct { round: 9, at, half, x: &x[i], y: &y[i], z: &z[i], masked, vouch };
+                // Turned round, so that an exchange of factors is met.
+                let pairs = [[&x[i], &y[i]], [&y[i], &x[i]], [&x[i], &y[i]]];
+                let factors = &pairs[..shape.pairs];
+                let product = VectorProduct { round: 9, at, half, factors, z: &z[i], masked, vouch };
                 queue.start(slot, &product)?;
             }
             for (slot, (half, at)) in group.iter().enumerate() {
@@ -206,10 +211,12 @@ fn misuse(queue: &mut DeviceQueue, other: &mut DeviceQueue) -> Result<(), Error>
     let (x, z) = (queue.make(VectorRing::Z64, 10)?, queue.make(VectorRing::Z64, 4)?);
     let foreign = other.make(VectorRing::Z64, 10)?;
     let (half, at, vouch) = (BlockHalf::First, 0..2, VouchBy::Nothing);
-    let product = |x, at| VectorProduct { round: 1, at, half, x, y: x, z: &z, masked: false, vouch };
+    let (ones, twos) = ([[&x, &x]], [[&z, &z]]);
+    let product = |factors, at| VectorProduct { round: 1, at, half, factors, z: &z, masked: false, vouch };
     let wrong = [
-        queue.start(0, &product(&x, at.clone())).is_err(),
-        queue.start(0, &product(&z, 1..3)).is_err(),
+        queue.start(0, &product(&ones, at.clone())).is_err(),
+        queue.start(0, &product(&[], at.clone())).is_err(),
+        queue.start(0, &product(&twos, 1..3)).is_err(),
         queue.write(&foreign, [&[Block::ZERO; 10]; 3]).is_err(),
         queue.write(&x, [&[Block::ZERO; 9]; 3]).is_err(),
         queue.read(&x, 5, [&mut [Block::ZERO; 6], &mut [Block::ZERO; 6], &mut [Block::ZERO; 6]]).is_err(),
@@ -219,7 +226,7 @@ fn misuse(queue: &mut DeviceQueue, other: &mut DeviceQueue) -> Result<(), Error>
         queue.fold(0).is_err(),
         queue.settle(0).is_err(),
     ];
-    if wrong == [true; 10] { Ok(()) } else { Err(Error::misuse(format!("misuse passed: {wrong:?}"))) }
+    if wrong == [true; 11] { Ok(()) } else { Err(Error::misuse(format!("misuse passed: {wrong:?}"))) }
 }
 
 /// As [`super::check_queue`], for vectors that stay with the devices.

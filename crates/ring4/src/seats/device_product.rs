@@ -78,8 +78,7 @@ fn pieces(blocks: usize, with_c: bool) -> Vec<MessagePiece> {
 /// A product under way.
 struct DeviceProduct<'a> {
     round: u64,
-    x: &'a DeviceShares,
-    y: &'a DeviceShares,
+    factors: &'a [[&'a DeviceVector; 2]],
     z: DeviceShares,
     vouch: VouchBy,
     chunks: Chunks,
@@ -153,11 +152,27 @@ impl SeatParty {
         x: &DeviceShares,
         y: &DeviceShares,
     ) -> Result<DeviceShares, Error> {
-        x.same_shape(y)?;
-        let (ring, blocks) = (x.ring(), x.vector.blocks());
-        let z = DeviceShares { len: x.len, vector: self.queue.make(ring, blocks)? };
+        self.dot_on_device(session, &[x], &[y])
+    }
+
+    /// As [`SeatParty::dot`], of vectors that stay on the device. One round, the price of a product.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn dot_on_device(
+        &mut self,
+        session: &mut Session,
+        x: &[&DeviceShares],
+        y: &[&DeviceShares],
+    ) -> Result<DeviceShares, Error> {
+        let Some(first) = x.first().filter(|_| x.len() == y.len()) else {
+            return Err(Error::misuse("a dot product has as many terms on both sides, at least one"));
+        };
+        x.iter().chain(y).try_for_each(|term| first.same_shape(term))?;
+        let (ring, len, blocks) = (first.ring(), first.len, first.vector.blocks());
+        let z = DeviceShares { len, vector: self.queue.make(ring, blocks)? };
         if let Some(stub) = &mut self.stub {
-            stub.quote.multiply(ring, x.len);
+            stub.quote.multiply(ring, len);
             return Ok(z);
         }
         self.hidden(session)?;
@@ -172,13 +187,31 @@ impl SeatParty {
         let all = chunks_of(blocks, (size / CHUNK_BLOCKS * CHUNK_BLOCKS).max(CHUNK_BLOCKS));
         let under_way = Chunks { all, slots, started: 0, sending: 0, folded: 0, settled: 0 };
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
-        let mut product = DeviceProduct { round, x, y, z, vouch, chunks: under_way, checks };
+        let factors: Vec<_> = x.iter().zip(y).map(|(x, y)| [&x.vector, &y.vector]).collect();
+        let mut product = DeviceProduct { round, factors: &factors, z, vouch, chunks: under_way, checks };
         self.talk(session, &mut product)?;
         while product.chunks.settled < product.chunks.all.len() {
             self.settle_chunk(&mut product)?;
         }
         product.checks.map_or(Ok(()), |checks| checks.settle(self, round, session))?;
         Ok(product.z)
+    }
+
+    /// Where `bit` is 1 what `x` has there, where it is 0 what `y` has: of bits that are shared as numbers of
+    /// the same ring. One round, the price of a product.
+    ///
+    /// # Errors
+    /// As [`SeatParty::multiply_on_device`].
+    pub fn select_on_device(
+        &mut self,
+        session: &mut Session,
+        bit: &DeviceShares,
+        x: &DeviceShares,
+        y: &DeviceShares,
+    ) -> Result<DeviceShares, Error> {
+        let difference = self.add_on_device(true, x, y)?;
+        let chosen = self.multiply_on_device(session, bit, &difference)?;
+        self.add_on_device(false, &chosen, y)
     }
 
     /// Sends and receives all pieces of a product's messages: on two threads, unless all that is sent fits
@@ -299,8 +332,7 @@ impl SeatParty {
                 round: product.round,
                 at,
                 half,
-                x: &product.x.vector,
-                y: &product.y.vector,
+                factors: product.factors,
                 z: &product.z.vector,
                 masked: self.settings.masked,
                 vouch: product.vouch,
