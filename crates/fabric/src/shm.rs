@@ -108,7 +108,7 @@ impl ShmChannel {
     }
 
     /// Tells the reader of everything written.
-    fn tell(&mut self) {
+    pub(crate) fn tell(&mut self) {
         if self.told != self.head {
             self.region.word64(self.out + HEAD).store(self.head, SeqCst);
             self.told = self.head;
@@ -244,11 +244,10 @@ impl ShmChannel {
         places
     }
 
-    /// `bytes` more are written: tells the reader.
+    /// `bytes` more are written; the reader is not told yet.
     pub(crate) fn written(&mut self, bytes: u64) {
         self.finished = false;
         self.head += bytes;
-        self.tell();
     }
 
     /// `bytes` more are read: their space is free.

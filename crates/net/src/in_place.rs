@@ -141,17 +141,19 @@ impl Outlet<'_> {
     /// # Errors
     /// As there.
     pub fn publish(&mut self, messages: usize) -> Result<(), Error> {
-        for _ in 0..messages {
-            let places = self.reserved.pop_front().ok_or_else(|| Error::misuse("nothing was reserved"))?;
-            self.booked.messages += 1;
-            self.booked.bytes += places.iter().map(|place| place.bytes() as u64).sum::<u64>();
-            if let Some(hasher) = &mut self.booked.hasher {
-                hasher.update(&bytes_of(&places));
-            }
-            if let Some(memory) = self.channel.in_place() {
-                memory.publish(1).map_err(|e| self.fault(e))?;
-                continue;
-            }
+        if messages > self.reserved.len() {
+            return Err(Error::misuse("nothing was reserved"));
+        }
+        let published: Vec<Vec<Place>> = self.reserved.drain(..messages).collect();
+        self.booked.messages += messages as u64;
+        self.booked.bytes += published.iter().flatten().map(|place| place.bytes() as u64).sum::<u64>();
+        if let Some(hasher) = &mut self.booked.hasher {
+            published.iter().for_each(|places| _ = hasher.update(&bytes_of(places)));
+        }
+        if let Some(memory) = self.channel.in_place() {
+            return memory.publish(messages).map_err(|e| self.fault(e));
+        }
+        for places in published {
             let mut bytes = bytes_of(&places);
             let sent = self.channel.send(&bytes);
             zeroize::Zeroize::zeroize(&mut bytes);
@@ -235,14 +237,15 @@ impl Inlet<'_> {
     /// # Errors
     /// As there.
     pub fn check(&mut self, messages: usize) -> Result<(), Error> {
-        for _ in 0..messages {
-            let seen = self.seen.get(self.checked);
-            let placed = seen.ok_or_else(|| Error::misuse("nothing is there to check"))?.0;
-            if placed && let Some(memory) = self.channel.in_place() {
-                memory.check(1).map_err(|e| self.fault(e))?;
-            }
-            self.checked += 1;
+        let (from, to) = (self.checked, self.checked + messages);
+        if to > self.seen.len() {
+            return Err(Error::misuse("nothing is there to check"));
         }
+        let placed = self.seen.range(from..to).filter(|(placed, _)| *placed).count();
+        if placed > 0 && let Some(memory) = self.channel.in_place() {
+            memory.check(placed).map_err(|e| self.fault(e))?;
+        }
+        self.checked = to;
         Ok(())
     }
 
@@ -251,19 +254,17 @@ impl Inlet<'_> {
     /// # Errors
     /// As there.
     pub fn release(&mut self, messages: usize) -> Result<(), Error> {
-        for _ in 0..messages {
-            if self.checked == 0 {
-                return Err(Error::misuse("what was not checked is not released"));
-            }
-            let Some((placed, places)) = self.seen.pop_front() else { break };
-            self.checked -= 1;
-            self.booked.messages += 1;
-            self.booked.bytes += places.iter().map(|place| place.bytes() as u64).sum::<u64>();
-            if !placed {
-                self.buffer.free();
-            } else if let Some(memory) = self.channel.in_place() {
-                memory.release(1).map_err(|e| self.fault(e))?;
-            }
+        if messages > self.checked {
+            return Err(Error::misuse("what was not checked is not released"));
+        }
+        self.checked -= messages;
+        let released: Vec<_> = self.seen.drain(..messages).collect();
+        self.booked.messages += messages as u64;
+        self.booked.bytes += released.iter().flat_map(|(_, all)| all).map(|p| p.bytes() as u64).sum::<u64>();
+        let placed = released.iter().filter(|(placed, _)| *placed).count();
+        (placed..messages).for_each(|_| self.buffer.free());
+        if placed > 0 && let Some(memory) = self.channel.in_place() {
+            memory.release(placed).map_err(|e| self.fault(e))?;
         }
         Ok(())
     }
