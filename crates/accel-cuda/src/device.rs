@@ -1,6 +1,6 @@
-//! The device: cuts commands into chunks and keeps one of them under way in each of several lanes, each with a
-//! thread of its own, which copies between vectors of the host and pinned memory: one thread moves a fraction
-//! of what PCIe does.
+//! The device: cuts commands into chunks and keeps one of them under way in each of several lanes. A lane has
+//! a thread of its own, which copies between vectors of the host and pinned memory: one thread moves a
+//! fraction of what PCIe does.
 //!
 //! Buffers of a lane on the GPU, in blocks: factors or operands, then sums, then results, then scratch of
 //! digests.
