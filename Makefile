@@ -8,6 +8,8 @@ TARGET    = $(abspath $(or $(CARGO_TARGET_DIR),target))
 TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
 # Rows of `make bench`; the documentation quotes larger runs.
 ROWS     ?= 200k
+# Rows of `make bench-ray`.
+RAY_ROWS ?= 3000000
 # Seconds of the attacks of `make soak`.
 SOAK_SECONDS ?= 600
 # How many times `make soak` kills a party of each kind of study.
@@ -24,7 +26,7 @@ endif
 export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help axe setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python test-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help axe setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python test-ray bench-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
@@ -32,6 +34,7 @@ help:
 	@echo 'make test-python   the Python package as an installed wheel; epsilons and noise against OpenDP and dp-accounting, questions against numpy; in virtual environments that it makes (needs python3)'
 	@echo 'make bench-python  what the Python package costs, its import, and over the command at a million rows (needs python3)'
 	@echo 'make test-ray    workers as actors of two Ray clusters on this machine, in a virtual environment that it makes (needs python3)'
+	@echo 'make bench-ray   what Ray costs over worker processes, in CPU time, at RAY_ROWS=$(RAY_ROWS) rows (needs python3)'
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-browser   the pages of tacit service in Debian'"'"'s chromium, by clicks, with axe-core on each; pictures in target/browser (needs chromium-driver and npm)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
@@ -150,6 +153,11 @@ test-ray: wheel build
 	$(TARGET)/ray/$(PIP) "$$(echo dist/tacit-*.whl)" -r python/tests_ray/requirements.txt
 	TACIT_COMMAND=$(abspath $(TACIT)) $(TARGET)/ray/bin/python -m pytest -c python/pyproject.toml python/tests_ray
 
+bench-ray: wheel
+	python3 -m venv --clear $(TARGET)/ray
+	$(TARGET)/ray/$(PIP) "$$(echo dist/tacit-*.whl)" -r python/tests_ray/requirements.txt
+	$(TARGET)/ray/bin/python python/tools/bench_ray.py --rows $(RAY_ROWS)
+
 # The tests of `store` and `data` against S3 as moto plays it, over loopback; `make test` runs those of `store` in a local folder.
 test-store: setup
 	$(PYTHON3)
@@ -194,6 +202,7 @@ soak: setup
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli kills
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli workers
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli going_on
+	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test service agreed
 	TACIT_LEAVERS=64 $(CARGO) test $(PROFILE) -p job --test holding who_leaves_before
 	$(CARGO) test $(PROFILE) -p release --test derived -- --ignored
 	$(CARGO) test $(PROFILE) -p job --lib audit -- --ignored

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class Place(NamedTuple):
@@ -65,7 +68,29 @@ class DeviatedError(TacitError):
 
 
 class RefusedError(TacitError):
-    """A policy or privacy budget says no: this party's own, or a peer's, which does not say why (code 5)."""
+    """A policy or privacy budget says no: this party's own, or a peer's, which does not say why (code 5).
+
+    Where a budget of this party's does not pay, ``bound`` names it as a party file does
+    (``policy.budget``, ``policy.period_budget``, ``policy.total``, ``policy.delta``), and ``spent``,
+    ``budget`` and ``asked`` are its numbers, exact: of rho, and of delta for the last one. All four are None
+    for any other refusal. Where several do not pay they are of the first one that the message has.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        bound: str | None = None,
+        spent: Fraction | None = None,
+        budget: Fraction | None = None,
+        asked: Fraction | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(message, **fields)
+        self.bound = bound
+        self.spent = spent
+        self.budget = budget
+        self.asked = asked
 
 
 class FileError(TacitError):
@@ -80,9 +105,21 @@ _KINDS: dict[str, type[TacitError]] = {
 }
 
 
-def _made(message: str, kind: str, places: list[tuple[str, int, str | None]], **fields: Any) -> TacitError:
+def _made(
+    message: str,
+    kind: str,
+    places: list[tuple[str, int, str | None]],
+    shortfall: tuple[str, str, str, str] | None = None,
+    **fields: Any,
+) -> TacitError:
     """An exception for ``_tacit``, which raises it."""
     made = _KINDS.get(kind, FileError)
+    if shortfall is not None:
+        from fractions import Fraction
+
+        bound, spent, budget, asked = shortfall
+        fields |= {"bound": bound}
+        fields |= {"spent": Fraction(spent), "budget": Fraction(budget), "asked": Fraction(asked)}
     return made(message, kind=kind, places=[Place(*place) for place in places], **fields)
 
 

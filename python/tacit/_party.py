@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +21,10 @@ from ._ray import Ray
 from ._report import Fields, Report, Reports, _to_arrow, _to_pandas, _to_polars
 from ._study import Check, Rows, Study, _pair
 
+# What takes long to import, and not every program uses, is imported where it is used.
 if TYPE_CHECKING:
+    import asyncio
+
     import pandas
     import polars
     import pyarrow
@@ -344,6 +345,8 @@ class Party:
         said: _Said,
         launcher: Ray | None,
     ) -> MatchResult:
+        import tempfile
+
         shown, stop = Shown(progress), _tacit.Stop()
         with tempfile.TemporaryDirectory(prefix="tacit-match-") as folder:
             file = Path(out) if out is not None else Path(folder) / "part.parquet"
@@ -372,6 +375,8 @@ class Run(AsyncIterator[Event]):
         self._over = False
 
     def _begin(self) -> asyncio.Queue[Event | BaseException]:
+        import asyncio
+
         queue: asyncio.Queue[Event | BaseException] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         # The thread does not hold this object, which ends the run when nobody has it any more.
@@ -396,6 +401,8 @@ class Run(AsyncIterator[Event]):
         return queue
 
     async def __anext__(self) -> Event:
+        import asyncio
+
         if self._over:
             raise StopAsyncIteration
         if self._queue is None:

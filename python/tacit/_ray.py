@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -109,6 +108,8 @@ def _same(ray: Any, there: str, said: str) -> bool:
 
 
 def _addresses(host: str, here: set[str]) -> set[str]:
+    import socket
+
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
     except OSError:
@@ -252,8 +253,8 @@ class _Actors(threading.Thread):
                 "one of them"
             )
         self._came, self._gave_up = True, None
-        self._handle.has_key(number, here.key)
-        called.there, called.ref = True, called.actor.work.remote(called.summons, host)
+        self._handle.has_key(number, here.key, host)
+        called.there, called.ref = True, called.actor.work.remote(called.summons)
 
     def _look(self) -> None:
         now = time.monotonic()

@@ -35,11 +35,11 @@ class Worker:
         return Here(self._worker.key, _tacit.__version__, node, os.getpid())
 
     @ray.method(concurrency_group="work")
-    def work(self, summons: str, host: str) -> None:
+    def work(self, summons: str) -> None:
         """Works for the coordinator that the summons names, without the interpreter, until it is done."""
         if self._worker is None:
             raise RuntimeError("a worker has a key before it works")
-        self._worker.work(summons, host)
+        self._worker.work(summons)
 
     @ray.method(concurrency_group="control")
     def stop(self) -> None:

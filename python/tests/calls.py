@@ -137,6 +137,8 @@ def refused(party: tacit.Party) -> list[tacit.Place]:
         return error.places
     except tacit.RefusedError as error:
         print(error.party, error.peer, error.step, error.kind, error.code, error.hint)
+        if error.budget is not None and error.spent is not None:
+            print(error.bound, error.budget - error.spent, error.asked)
     return []
 
 

@@ -91,6 +91,24 @@ def test_a_policy_refuses(world: World):
         tacit.Party(world.study(), as_="media", identity="x", settings={"colour": "red"})
 
 
+def test_a_refused_budget_has_its_numbers(world: World):
+    with pytest.raises(tacit.RefusedError) as caught:
+        world.parties(world.study(), "poor", budget="0.05")["media"].check(world.files["media"])
+    error = caught.value
+    assert (error.bound, error.spent, error.budget) == ("policy.budget", 0, Fraction(1, 20))
+    assert error.asked is not None and error.asked >= Fraction(1, 10), "and what a match takes"
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.bound, again.spent, again.budget, again.asked) == (
+        error.bound,
+        error.spent,
+        error.budget,
+        error.asked,
+    )
+    with pytest.raises(tacit.RefusedError) as caught:
+        world.parties(world.study(), "poor", max_rho="0.01")["media"].check(world.files["media"])
+    assert caught.value.bound is None and caught.value.spent is None, "no ledger says so"
+
+
 def test_errors_pickle_with_their_fields(world: World):
     error = tacit.PeerError("gone", kind="peer", code=3, party="a", peer="b", step="match", hint="again")
     again = pickle.loads(pickle.dumps(error))

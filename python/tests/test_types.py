@@ -7,6 +7,7 @@ from pathlib import Path
 import tacit
 
 HERE = Path(__file__).parent
+HOME = Path(tacit.__file__).parents[1]
 
 
 def fine(*words: object, **how: object) -> str:
@@ -43,6 +44,15 @@ def test_the_package_is_typed(tmp_path):
 def test_the_stub_says_what_the_binary_has(tmp_path):
     settings = ("--mypy-config-file", HERE.parent / "pyproject.toml")
     fine("-m", "mypy.stubtest", *settings, "tacit._tacit", cwd=tmp_path)
+
+
+def test_an_import_brings_nothing_heavy():
+    """Of the standard library and of what data frames and queries bring: each is imported where it is used."""
+    heavy = ["asyncio", "ssl", "socket", "tempfile", "subprocess"]
+    heavy += ["pandas", "polars", "pyarrow", "sqlglot", "ray"]
+    program = f"import sys, tacit; print([name for name in {heavy} if name in sys.modules])"
+    # Without what an environment imports by itself.
+    assert fine("-I", "-S", "-c", f"import sys; sys.path.append({str(HOME)!r}); {program}").strip() == "[]"
 
 
 def test_everything_public_is_documented():

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,70 +16,13 @@ from typing import Any
 
 import pytest
 from clusters import ENV, Cluster
+from world import NAMES, World
 
 import tacit
 
-NAMES = ["clinic", "works"]
-"""The first one listens, and leads."""
 ROWS = 700_001
 """Of five units, where there are three workers: each takes seconds."""
 LIMIT_S = 240
-STUDY = """
-format = "tacit-study/1"
-name = "days"
-kind = "program"
-title = "Weighted exposure"
-[party.clinic]
-key = "{clinic}"
-[party.works]
-key = "{works}"
-[match]
-protocol = "{protocol}"
-identifiers = [ {{ name = "person" }} ]
-duplicates = "error"
-[columns]
-weight = {{ party = "clinic", column = "weight" }}
-days = {{ party = "works", column = "days" }}
-[program]
-text = \"\"\"
-tacit-program/2
-name "days"
-class exact
-{aligned}party clinic
-party works
-column weight u16 clinic
-column days u16 works
-row
-weight = column weight
-days = column days
-mine = mul weight days
-combine
-all = sum mine u60
-release
-all = total all
-reveal all clinic "weighted days"
-reveal all works "weighted days"
-\"\"\"
-[compute]
-engine = "gmw"
-ot = "softspoken:4"
-"""
-PARTY = """
-study = "study.toml"
-as = "{name}"
-identity = "{name}.key"
-data = "{name}.csv"
-{meet}
-ledger = "{name}.ledger"
-report = "out-{name}"
-lineage = "{name}-people"
-deadline = "60s"
-memory = "512M"
-{more}
-[policy]
-kinds = ["program"]
-allow_exact = true
-"""
 
 
 @pytest.fixture(scope="session")
@@ -94,45 +35,6 @@ def clusters() -> Iterator[list[Cluster]]:
     finally:
         for cluster in made:
             cluster.end()
-
-
-class World:
-    """Two parties' files; rows are aligned, or joined by Private-ID on the lanes of workers."""
-
-    def __init__(self, folder: Path, *, rows: int, pid: bool) -> None:
-        self.folder = folder
-        keys = {name: tacit.keygen(folder / f"{name}.key").fingerprint for name in NAMES}
-        how = {"protocol": "aligned", "aligned": "rows aligned\n"}
-        if pid:
-            how = {"protocol": "pid", "aligned": ""}
-        (folder / "study.toml").write_text(STUDY.format(**keys, **how))
-        weights, days, self.truth = ["person,weight"], ["person,days"], 0
-        for i in range(rows):
-            weight, of = i * 17 % 60, i * 31 % 977
-            shared = not pid or i < rows // 5
-            self.truth += weight * of if shared else 0
-            weights.append(f"p{i},{weight}")
-            days.append(f"{'p' if shared else 'q'}{i},{of}")
-        for name, lines in zip(NAMES, (weights, days), strict=True):
-            (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
-        with socket.socket() as bound:
-            bound.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{bound.getsockname()[1]}"
-        meets = f'listen = "{address}"', f'peer = "{address}"'
-        for name, meet in zip(NAMES, meets, strict=True):
-            more = f'state = "state-{name}"\nstate_key = "{name}.state"\nspool = true' if pid else ""
-            (folder / f"{name}.toml").write_text(PARTY.format(name=name, meet=meet, more=more))
-
-    def forget(self) -> None:
-        """Ledgers that know the answer compute nothing."""
-        for name in NAMES:
-            for path in self.folder.glob(f"{name}.ledger*"):
-                path.unlink()
-            shutil.rmtree(self.folder / f"out-{name}", ignore_errors=True)
-
-    def check(self, reports: list[dict[str, Any]]) -> None:
-        for report in reports:
-            assert report["view"]["outputs"][0]["value"] == str(self.truth)
 
 
 class Driver:
@@ -310,7 +212,7 @@ actor = ACTOR.options(num_cpus=1).remote()
 here = ray.get(actor.begin.remote(), timeout=120)
 assert here.key.startswith("tacit1:"), here
 try:
-    ray.get(actor.work.remote("nonsense", "127.0.0.1"), timeout=60)
+    ray.get(actor.work.remote("nonsense"), timeout=60)
 except ray.exceptions.RayTaskError as error:
     print(type(error.cause).__name__, _reason(error))
 """

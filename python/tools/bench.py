@@ -2,7 +2,8 @@
 
 `make bench-python` runs it with the wheel that it has built, in an environment of its own. Both parties of a
 generated lift run on this machine, by turns as `tacit run` and as `Party.run`, from the same files; what is
-told is the median, with CPU time, peak memory and the load of the machine.
+told is the median, with CPU time, peak memory and the load of the machine. On a machine that does other things
+as well CPU time is what compares.
 """
 
 from __future__ import annotations
@@ -30,18 +31,24 @@ party.run(progress=False)
 """
 
 
-def imports(times: int) -> float:
-    """Seconds of `import tacit` beyond those of an empty program: the least of some, for load adds."""
-
-    def least(code: str) -> float:
-        spent = []
-        for _ in range(times):
+def imports(times: int) -> dict[str, float]:
+    """Seconds of `import tacit` beyond those of an empty program, by turns: of the clock the least, for load
+    adds, and of the CPU in user code and in all the median."""
+    spent: dict[str, list[list[float]]] = {"import tacit": [], "pass": []}
+    for _ in range(times):
+        for code, runs in spent.items():
             begun = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True)
-            spent.append(time.perf_counter() - begun)
-        return min(spent)
-
-    return least("import tacit") - least("pass")
+            child = subprocess.Popen([sys.executable, "-c", code])
+            _, status, usage = os.wait4(child.pid, 0)
+            assert status == 0, code
+            wall = time.perf_counter() - begun
+            runs.append([wall, usage.ru_utime, usage.ru_utime + usage.ru_stime])
+    ours, empty = ([list(of) for of in zip(*runs, strict=True)] for runs in spent.values())
+    return {
+        "wall_s": round(min(ours[0]) - min(empty[0]), 3),
+        "user_cpu_s": round(statistics.median(ours[1]) - statistics.median(empty[1]), 3),
+        "cpu_s": round(statistics.median(ours[2]) - statistics.median(empty[2]), 3),
+    }
 
 
 def world(folder: Path, rows: int) -> None:
@@ -101,7 +108,7 @@ def both(folder: Path, start: list[str]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--command", type=Path, required=True, help="the tacit of the same commit")
     parser.add_argument("--wheel", type=Path, required=True)
     args = parser.parse_args()
@@ -109,7 +116,7 @@ def main() -> None:
         "date": datetime.date.today().isoformat(),
         "cores": len(os.sched_getaffinity(0)),
         "wheel_mb": round(args.wheel.stat().st_size / 1e6, 1),
-        "import_s": round(imports(10), 3),
+        "import": imports(20),
         "rows": args.rows,
     }
     ways = {
@@ -126,7 +133,8 @@ def main() -> None:
                 loads.append(os.getloadavg()[0])
     for name, runs in spent.items():
         medians = {key: round(statistics.median(run[key] for run in runs), 1) for key in runs[0]}
-        told[name] = {**medians, "wall_s_of_each": [round(run["wall_s"], 1) for run in runs]}
+        each = {f"{key}_of_each": [round(run[key], 1) for run in runs] for key in ("wall_s", "cpu_s")}
+        told[name] = {**medians, **each}
     for key in ("wall_s", "cpu_s"):
         ratio = told["package"][key] / told["command"][key]
         told[f"overhead_{key[:-2]}_percent"] = round(100 * (ratio - 1), 1)

@@ -101,6 +101,19 @@ pub struct ErrorPlace {
     pub column: Option<String>,
 }
 
+/// The numbers of a refusal by a budget: exact fractions as text, `3/4` or `1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetShortfall {
+    /// The bound of the policy that does not allow it, as a party file names it: `policy.budget`.
+    pub bound: &'static str,
+    /// What was spent before.
+    pub spent: String,
+    /// What may be spent in all.
+    pub budget: String,
+    /// What was asked for.
+    pub asked: String,
+}
+
 /// An error with its place. One word wide in every `Result`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
@@ -113,13 +126,15 @@ struct Inner {
     /// How things stand on this side after it, and what to do next.
     left: Option<String>,
     places: Vec<ErrorPlace>,
+    shortfall: Option<BudgetShortfall>,
 }
 
 impl Error {
     /// An error at a place.
     #[must_use]
     pub fn new(at: At, kind: Fault) -> Self {
-        Self(Box::new(Inner { at, kind, accusation: None, left: None, places: Vec::new() }))
+        let (accusation, left, places, shortfall) = (None, None, Vec::new(), None);
+        Self(Box::new(Inner { at, kind, accusation, left, places, shortfall }))
     }
 
     /// The same error, which says of whom one deviated.
@@ -150,6 +165,19 @@ impl Error {
     pub fn standing_at(mut self, places: Vec<ErrorPlace>) -> Self {
         self.0.places = places;
         self
+    }
+
+    /// The same error, of a budget that does not allow what was asked for.
+    #[must_use]
+    pub fn falling_short(mut self, shortfall: Option<BudgetShortfall>) -> Self {
+        self.0.shortfall = shortfall;
+        self
+    }
+
+    /// The numbers of a budget of this party's that does not allow what was asked for.
+    #[must_use]
+    pub fn shortfall(&self) -> Option<&BudgetShortfall> {
+        self.0.shortfall.as_ref()
     }
 
     /// Where in what this party has written it stands; nowhere for most errors.
@@ -284,7 +312,7 @@ impl Accusation {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { at, kind, accusation, left, places: _ } = &*self.0;
+        let Inner { at, kind, accusation, left, places: _, shortfall: _ } = &*self.0;
         if !at.party.is_empty() {
             write!(f, "{}", at.party)?;
             if !at.step.is_empty() {

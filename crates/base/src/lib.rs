@@ -17,11 +17,11 @@ mod text;
 
 pub use cost::Cost;
 pub use dates::days_of_date;
-pub use error::{Accusation, At, ChannelError, Error, ErrorPlace, Fault};
+pub use error::{Accusation, At, BudgetShortfall, ChannelError, Error, ErrorPlace, Fault};
 pub use free::free_address;
 pub use hex::{hex, unhex};
 pub use party::{PartyId, Roster};
 pub use pieces::in_order;
 pub use rng::{Rng, Seed};
 pub use secret::Secret;
-pub use text::{clean, is_deceptive};
+pub use text::{clean, grouped, is_deceptive};

@@ -33,9 +33,9 @@ pub const HANDSHAKE_MS: u64 = 20_000;
 pub const CLIENT_HELLO_BYTES: usize = 16 << 10;
 /// Connections that a gate carries at one time, besides those that have just come.
 pub const GATE_CONNECTIONS: usize = 1024;
-/// Routes of one gate.
+/// Names that coordinators of one key have at a gate.
 pub const GATE_ROUTES: usize = 4096;
-/// Coordinators that have routes at one gate at one time.
+/// Coordinators of one key that have routes at a gate at one time.
 pub const GATE_COORDINATORS: usize = 64;
 /// Noise candidates of one cut-and-choose.
 pub const CANDIDATES: usize = 1024;

@@ -17,3 +17,22 @@ pub fn is_deceptive(c: char) -> bool {
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_deceptive(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
+
+/// A decimal number in text, with thousands separators; other text unchanged.
+#[must_use]
+pub fn grouped(text: &str) -> String {
+    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (whole, fraction) = rest.find('.').map_or((rest, ""), |at| rest.split_at(at));
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !is_digits(whole) || !(fraction.is_empty() || is_digits(&fraction[1..])) {
+        return text.to_owned();
+    }
+    let mut out = String::from(sign);
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + fraction
+}

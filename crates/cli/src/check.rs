@@ -25,7 +25,7 @@ use terminal::{output, width};
     override_usage = "tacit check [OPTIONS] FILE",
     after_help = "Examples:\n  tacit check study.toml\n  tacit check registry.toml\n  tacit check study.toml \
                   --peer-study their-study.toml\n  tacit check registry.toml --data \
-                  registry-march.csv --rows 400k,2k --mean 0.0006"
+                  registry-march.csv --rows 400k,2k --mean 0.0006\n  tacit check shop.toml --clamp 50,200"
 )]
 pub struct CheckArgs {
     /// A study file or a party file
@@ -48,6 +48,9 @@ pub struct CheckArgs {
     /// this party's own file, or one event of 100 people
     #[arg(long, value_name = "X", value_parser = plan::mean)]
     pub mean: Option<f64>,
+    /// Other clamps of a lift study, in its unit: what each would detect; the study stays as it is
+    #[arg(long, value_name = "R[,R]", value_delimiter = ',', value_parser = plan::mean)]
+    pub clamp: Vec<f64>,
     /// Write a page of plots: what rho, clamp, rows and mode would do to the interval of a lift study
     #[arg(long, value_name = "FILE")]
     pub figure: Option<PathBuf>,
@@ -71,11 +74,11 @@ pub fn run(args: CheckArgs) -> ExitCode {
 fn check(args: CheckArgs) -> Result<ExitCode, Error> {
     let side = side(&args)?;
     let peer_agrees = args.peer_study.as_deref().map(|peer| compare(&side.text, peer)).transpose()?;
-    let sizes = CheckSizes { rows: args.rows, mean: args.mean };
+    let sizes = CheckSizes { rows: args.rows, mean: args.mean, clamps: args.clamp };
     if let Some(page) = &args.figure {
-        plan::figure::write(page, side.agreed.first(), &side.assumed(sizes)?, side.inputs.as_ref())?;
+        plan::figure::write(page, side.agreed.first(), &side.assumed(&sizes)?, side.inputs.as_ref())?;
     }
-    let SideReport { report, agreed, built, serves, refused } = side.report(sizes, peer_agrees)?;
+    let SideReport { report, agreed, built, serves, refused } = side.report(&sizes, peer_agrees)?;
     let file = args.party.as_ref().or(args.file.as_ref());
     let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
     match (args.json, refused) {
@@ -83,8 +86,7 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
         (true, Err(error)) => Ok(output::fail_with(&error, true, &report)),
         (true, Ok(())) => output::print_json(&report).map(|()| ExitCode::SUCCESS),
         (false, refused) => {
-            let guessed = args.rows.is_none() && agreed.first().parties.len() == 2;
-            let facts = (serves, guessed);
+            let facts = (serves, args.rows.is_none());
             output::print(&text::text_of(&report, (&agreed, &built), &file, facts, width::columns()))?;
             refused.map(|()| ExitCode::SUCCESS)
         }

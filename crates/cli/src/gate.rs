@@ -122,9 +122,11 @@ fn say(event: &GateEvent, json: bool) {
         GateEvent::Refused { from, why } => {
             log_line(json, "refused", &format!("refused {from}: {why}"), json!({ "from": from, "why": why }));
         }
-        GateEvent::More { refused } => {
-            let text = format!("refused {refused} more within a second");
-            log_line(json, "refused-more", &text, json!({ "refused": refused }));
+        GateEvent::More { refused, carried, ended } => {
+            let text =
+                format!("within a second {refused} more refused, {carried} more came, {ended} more ended");
+            let more = json!({ "refused": refused, "carried": carried, "ended": ended });
+            log_line(json, "more", &text, more);
         }
     }
 }

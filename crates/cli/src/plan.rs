@@ -13,7 +13,7 @@ use clap::Args;
 use job::plan::{CellEffect, ClampEffect, Link, Plan, PlanQuestion};
 use job::spool::SpoolPasses;
 use page::lines::Fact;
-use page::numbers::{MISSING, bytes, count, duration, percent, plain, scaled, short};
+use page::numbers::{bytes, count, duration, percent, plain, scaled, short};
 use privacy::ledger::PUBLIC;
 use std::path::PathBuf;
 use study::party::PartySettings;
@@ -146,11 +146,17 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<Fact> {
     let mut facts: Vec<Fact> = overall.collect();
     facts.extend(plan.cell_effects.iter().map(|cell| fact(effect_of_cell(cell, study))));
     facts.extend(plan.assumptions.get("effect").map(|why| Fact::new("effect", why)));
-    facts.extend(other_clamps(plan, study).map(fact));
+    facts.extend(other_clamps(plan, study).into_iter().map(fact));
     match (&study.kind, plan.assumptions.get("mean_outcome")) {
         (Question::Lift(_), Some(mean)) => {
             facts.push(fact(format!("that is for a mean outcome of the control arm of {mean}")));
             facts.extend(plan.assumptions.get("rows").map(|rows| fact(format!("it supposes: {rows}"))));
+            facts.extend(plan.few_left_out.as_ref().map(|few| {
+                let (rows, shown) = (count(few.rows), difference(few.effect, study));
+                fact(format!(
+                    "if few people have the labels left out, {rows} are in the two: from {shown} on"
+                ))
+            }));
         }
         (Question::Lift(_), None) => facts.push(fact(no_effect(study))),
         _ => {}
@@ -176,26 +182,34 @@ fn effect_of_cell(CellEffect { family, viewer, rows, effect }: &CellEffect, stud
     }
 }
 
-/// What half the clamp and double would detect, each beside the mean that it leaves.
-fn other_clamps(plan: &Plan, study: &Study) -> Option<String> {
-    let Question::Lift(lift) = &study.kind else { return None };
-    let own = f64::from(lift.rule.clamp) / f64::from(lift.scale());
-    let of_mean = |of: &ClampEffect| match of.effect.filter(|_| of.mean > 0.0) {
-        Some(effect) => format!("{} of the mean {} there", percent(effect / of.mean), plain(of.mean, 3)),
-        None => format!("{MISSING} of the mean there"),
+/// What half the clamp, double and others that were asked for would detect, each beside the mean that it
+/// leaves; nothing where none of them would detect anything.
+fn other_clamps(plan: &Plan, study: &Study) -> Vec<String> {
+    let Question::Lift(lift) = &study.kind else { return Vec::new() };
+    let parts = |clamp: f64| (clamp * f64::from(lift.scale())).round() as u32;
+    let (own, all) = (lift.rule.clamp, &plan.clamp_effects);
+    let of_mean = |of: &ClampEffect| {
+        let part =
+            of.of_mean().map(|part| format!(", {} of the mean {} there", percent(part), plain(of.mean, 3)));
+        let kept = of.kept.map(|kept| format!(", {} of all outcomes kept", percent(kept)));
+        part.unwrap_or_default() + &kept.unwrap_or_default()
     };
-    let others = plan.clamp_effects.iter().filter(|of| of.clamp != own).map(|of| {
-        let which = if of.clamp < own { "half the clamp" } else { "double the clamp" };
-        let found = match of.effect {
-            Some(effect) => format!("{}, {}", difference(effect, study), of_mean(of)),
-            None => "nothing".to_owned(),
-        };
-        format!("{which} ({}) would detect {found}", amount(of.clamp, study))
+    let told = |of: &ClampEffect| {
+        let effect = of.effect.map_or_else(|| "nothing".to_owned(), |effect| difference(effect, study));
+        format!("({}) would detect {effect}{}", amount(of.clamp, study), of_mean(of))
+    };
+    let usual = |of: &&ClampEffect| [own >> 1, own.saturating_mul(2)].contains(&parts(of.clamp));
+    let found = all.iter().any(|of| of.effect.is_some());
+    let near = all.iter().filter(usual).map(|of| {
+        let which = if parts(of.clamp) < own { "half the clamp" } else { "double the clamp" };
+        format!("{which} {}", told(of))
     });
-    let others: Vec<String> = others.collect();
-    let here = plan.clamp_effects.iter().find(|of| of.clamp == own);
-    let here = here.map(|of| format!("; the study's ({}) {}", amount(own, study), of_mean(of)));
-    (!others.is_empty()).then(|| others.join("; ") + &here.unwrap_or_default())
+    let mut near: Vec<String> = near.filter(|_| found).collect();
+    let here = all.iter().find(|of| parts(of.clamp) == own).filter(|_| !near.is_empty());
+    near.extend(here.map(|of| format!("the study's ({}){}", amount(of.clamp, study), of_mean(of))));
+    let asked = all.iter().filter(|of| !usual(of) && parts(of.clamp) != own);
+    let asked = asked.map(|of| format!("a clamp {}", told(of)));
+    (!near.is_empty()).then(|| near.join("; ")).into_iter().chain(asked).collect()
 }
 
 /// What the cells of a breakdown and of cohorts are called: by their column, where there is one.

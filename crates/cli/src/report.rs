@@ -71,7 +71,27 @@ pub fn run(args: &ReportArgs) -> Result<(), Error> {
         return output::print(text.trim_end());
     }
     let shown: Vec<String> = reports.iter().map(|report| summary::terminal(report, columns())).collect();
-    output::print(shown.join("\n").trim_end())
+    output::print(shown.join("\n").trim_end())?;
+    let pass_on = if let [report] = &reports[..] { pass_on(report, &args.report) } else { None };
+    pass_on.map_or(Ok(()), |pass_on| output::print(&format!("\n{pass_on}")))
+}
+
+/// The command that makes what may be passed on of a report in a file, to be pasted; nothing where it has no
+/// public result.
+pub fn pass_on(report: &RunReport, file: &Path) -> Option<String> {
+    report.public.as_ref()?;
+    let [from, to] = [file.to_owned(), file.with_file_name("public.html")].map(|path| pasted(&path));
+    Some(format!("What may be passed on is made by:\n  tacit report --public {from} --html {to}"))
+}
+
+/// A path as a shell takes it.
+fn pasted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,".contains(c);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 /// Whether two paths lead to one file that is there.
@@ -119,5 +139,21 @@ fn only<'r>(reports: &'r [RunReport], file: &Path) -> Result<&'r RunReport, Erro
             file.display(),
             reports.len()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_can_be_pasted() {
+        for (path, shown) in [
+            ("out/shop-report/report.json", "out/shop-report/report.json"),
+            ("my reports/report.json", "'my reports/report.json'"),
+            ("it's/$x", "'it'\\''s/$x'"),
+        ] {
+            assert_eq!(pasted(Path::new(path)), shown);
+        }
     }
 }

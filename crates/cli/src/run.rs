@@ -133,6 +133,8 @@ fn one(party: &PartySetup, report: &RunReport, json: bool) -> Result<(), Error> 
         if files.is_ok() {
             let page = tidy(&party.report).join("report.html");
             output::print(&format!("\nReport: {} and report.json beside it", page.display()))?;
+            let pass_on = crate::report::pass_on(report, &page.with_file_name("report.json"));
+            pass_on.map_or(Ok(()), |pass_on| output::print(&pass_on))?;
         }
     }
     after(files, json)
@@ -141,7 +143,7 @@ fn one(party: &PartySetup, report: &RunReport, json: bool) -> Result<(), Error> 
 /// Shows and keeps the reports of the publisher's runs with several advertisers: one folder for each, and all
 /// of them in one file. A run that failed does not take the others' reports away.
 fn several(party: &PartySetup, file: &StudyFile, parts: Vec<Part>, json: bool) -> Result<(), Error> {
-    let (mut reports, mut failed, mut files) = (Vec::new(), Vec::new(), Ok(()));
+    let (mut reports, mut shown, mut failed, mut files) = (Vec::new(), Vec::new(), Vec::new(), Ok(()));
     for part in parts {
         match part.report {
             Ok(report) => {
@@ -149,6 +151,7 @@ fn several(party: &PartySetup, file: &StudyFile, parts: Vec<Part>, json: bool) -
                 let made = try_folder(&folder).and_then(|()| write(&folder, &report));
                 files = files.and(made.map_err(|e| kept(&e)));
                 reports.push(report);
+                shown.push(part.with);
             }
             Err(error) => {
                 if let Some(kept) = part.own_answer {
@@ -180,6 +183,10 @@ fn several(party: &PartySetup, file: &StudyFile, parts: Vec<Part>, json: bool) -
         if files.is_ok() && !all.parts.is_empty() {
             let folder = tidy(&party.report);
             output::print(&format!("Reports: a folder for each advertiser in {}", folder.display()))?;
+            for (report, with) in all.parts.iter().zip(&shown) {
+                let file = folder.join(with).join("report.json");
+                crate::report::pass_on(report, &file).map_or(Ok(()), |pass_on| output::print(&pass_on))?;
+            }
         }
     }
     for (with, error) in failed.iter().skip(1) {

@@ -1,6 +1,7 @@
 //! `tacit service`: an organisation's page, and what is done about it on the machine itself.
 
 mod account;
+mod studies;
 
 use base::Error;
 use clap::{Args, Subcommand};
@@ -66,6 +67,26 @@ pub enum ServiceAction {
         #[arg(long, hide = true)]
         child: bool,
     },
+    /// Propose a study to the other organisation
+    Propose(studies::ProposeArgs),
+    /// List studies, the newest first: those that are not over
+    Studies {
+        /// The organisation's service.toml
+        file: PathBuf,
+        /// Also those that are over
+        #[arg(long)]
+        all: bool,
+    },
+    /// Say how a study stands: what was said, runs, the report
+    Status(studies::NamedStudy),
+    /// Consent to a study, with a data set
+    Consent(studies::AgreeArgs),
+    /// Refuse a study
+    Refuse(studies::ClosingArgs),
+    /// Take back what was proposed or consented to
+    Withdraw(studies::ClosingArgs),
+    /// Let runs of a study begin that wait for a person
+    Start(studies::NamedStudy),
 }
 
 /// Does what is asked of a service.
@@ -79,6 +100,13 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
         ServiceAction::Run { file } => serve(file, args.json),
         ServiceAction::Account { action } => account::run(action, args.json),
         ServiceAction::Data { file, name, child } => data(file, name, *child, args.json),
+        ServiceAction::Propose(what) => studies::propose(what, args.json),
+        ServiceAction::Studies { file, all } => studies::list(file, *all, args.json),
+        ServiceAction::Status(study) => studies::status(study, args.json),
+        ServiceAction::Consent(what) => studies::consent(what, args.json),
+        ServiceAction::Refuse(why) => studies::close(why, false, args.json),
+        ServiceAction::Withdraw(why) => studies::close(why, true, args.json),
+        ServiceAction::Start(study) => studies::start(study, args.json),
     }
 }
 

@@ -1,6 +1,7 @@
 //! CSV: a header line, fields with one character between them, quotes as in RFC 4180, in UTF-8 or as it is
 //! said (a byte order mark is skipped).
 
+use super::csv_parts::Skipped;
 use super::encoding::{Undecodable, decoded};
 use super::table::{TableCell, TableReading};
 use base::{Error, limits};
@@ -11,14 +12,19 @@ use std::io::{self, Cursor, Read};
 use std::rc::Rc;
 use study::format::{SEPARATORS, TextEncoding, separator_name};
 
-pub(super) fn read(text: Box<dyn Read>, table: &mut TableReading<'_>) -> Result<u64, Error> {
+/// Reads a text, or the header and a part of one, into a table. Gives its rows.
+pub(super) fn read(
+    text: Box<dyn Read>,
+    skipped: Skipped,
+    table: &mut TableReading<'_>,
+) -> Result<u64, Error> {
     let name = table.name.clone();
     let decoded = decoded(text, table.format.encoding).map_err(|e| failed(&name, e.into()))?;
     let (text, encoding) = decoded.map_err(|wrong| table.refused(wrong))?;
     if let Some(encoding) = encoding {
         table.files.found(format!("encoding \"{}\"", encoding.name()));
     }
-    let lines = Rc::new(RefCell::new(Lines::default()));
+    let lines = Rc::new(RefCell::new(Lines { skipped, ..Lines::default() }));
     let mut checked = Checked::new(text, Rc::clone(&lines));
     let (head, ended) = first_record(&mut checked).map_err(|e| failed(&name, e.into()))?;
     if is_separator_line(&head[..ended]) {
@@ -232,12 +238,20 @@ struct Lines {
     /// Bytes of the line that is being read, and since the last record was asked for.
     line_bytes: usize,
     since_record: usize,
+    /// What of the file lies between the header and a part.
+    skipped: Skipped,
 }
 
 impl Lines {
     /// The line of the last byte.
     fn line(&self) -> u64 {
-        self.ended + 1
+        let skipped = if self.offset >= self.skipped.at { self.skipped.lines } else { 0 };
+        self.ended + skipped + 1
+    }
+
+    /// Which byte of the file a byte of what is read is.
+    fn in_file(&self, byte: u64) -> u64 {
+        if byte >= self.skipped.at { byte + self.skipped.bytes } else { byte }
     }
 
     /// Counts bytes. Whether no line is too long; where one is, it is the line of the last byte that was
@@ -336,7 +350,7 @@ impl<R: Read> Checked<R> {
         if let Some(good) = bad {
             // A character that began in an earlier read stands before these bytes.
             let byte = offset + good as u64 - if good == 0 { before as u64 } else { 0 };
-            return Err(BadBytes::NotUtf8 { line: lines.line(), byte });
+            return Err(BadBytes::NotUtf8 { line: lines.line(), byte: lines.in_file(byte) });
         }
         lines.since_record += bytes.len();
         match lines.since_record > limits::LINE_BYTES + room {
@@ -359,7 +373,7 @@ impl<R: Read> Read for Checked<R> {
         })?;
         if n == 0 && !self.partial.is_empty() {
             let lines = self.lines.borrow();
-            let byte = lines.offset - self.partial.len() as u64;
+            let byte = lines.in_file(lines.offset - self.partial.len() as u64);
             return Err(io::Error::other(BadBytes::NotUtf8 { line: lines.line(), byte }));
         }
         self.check(&into[..n], into.len()).map_err(io::Error::other)?;

@@ -221,6 +221,51 @@ fn files_side_by_side_are_the_same() {
     });
 }
 
+/// One CSV file is read in parts where it has no quotes: rows, counts, places and complaints are those of one
+/// reader, which reads the same with quotes.
+#[test]
+fn parts_of_one_csv_file_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = study(LIFT, &[("duplicates  = \"error\"", "duplicates  = \"first\"")]);
+    let text = registry(12_000, |i| i % 10 == 0).replace(",0\n", ",\n").replace("child 5", " Child 5");
+    let lines = |change: &dyn Fn(usize, &str) -> String| -> String {
+        text.lines().enumerate().map(|(i, line)| change(i, line) + "\n").collect()
+    };
+    let quoted = lines(&|i, line| match i % 3 {
+        0 => line.split(',').map(|cell| format!("\"{cell}\"")).collect::<Vec<_>>().join(","),
+        _ => line.to_owned(),
+    });
+    let gaps = lines(&|i, line| if i % 700 == 9 { format!("\n{line}") } else { line.to_owned() });
+    for text in [&text, &text.replace('\n', "\r\n"), &quoted, &gaps] {
+        assert!(text.len() > 5 << 16, "several parts");
+        both(folder.path(), text, &first, 0, |whole, parts| {
+            let report = &whole.as_ref().unwrap_or_else(|e| panic!("{e}")).1;
+            assert!(report.duplicates_dropped > 300, "{report}");
+            same(whole, parts);
+        });
+    }
+    let wrong = |i: usize, line: &str| match i {
+        11_500 => format!("{line},more"),
+        11_490..11_510 => line.replace("placebo", "neither"),
+        _ => line.to_owned(),
+    };
+    // What is wrong late in the file is told with its line; so is a byte that is no UTF-8.
+    both(folder.path(), &lines(&wrong), &first, 0, |whole, parts| {
+        let [whole, parts] = [whole, parts].map(|read| read.err().expect("wrong").to_string());
+        assert_eq!(whole, parts);
+        assert!(whole.contains("line 11501: 6 fields") && whole.contains("neither"), "{whole}");
+    });
+    let path = folder.path().join("rows.csv");
+    let mut bytes = gaps.replace("child 7777,", "child \u{1},").into_bytes();
+    bytes.iter_mut().filter(|byte| **byte == 1).for_each(|byte| *byte = 0xFF);
+    std::fs::write(&path, bytes).unwrap();
+    both_of(folder.path(), &path, &first, 0, |whole, parts| {
+        let [whole, parts] = [whole, parts].map(|read| read.err().expect("no text").to_string());
+        assert_eq!(whole, parts);
+        assert!(whole.contains("not UTF-8 at byte"), "{whole}");
+    });
+}
+
 /// The complaints are those that are made of rows in memory, in their order, however many there are.
 #[test]
 fn complaints_are_the_same_by_parts() {

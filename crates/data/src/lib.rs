@@ -12,6 +12,7 @@ mod batches;
 mod complaints;
 mod content;
 mod csv_file;
+mod csv_parts;
 mod dates;
 mod encoding;
 mod gather;

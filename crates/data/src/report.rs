@@ -103,15 +103,23 @@ impl ColumnReport {
     fn lines(&self, mut line: impl FnMut(u64, String) -> fmt::Result) -> fmt::Result {
         let name = printable(&self.name);
         if self.missing > 0 {
+            let cells = if self.missing == 1 { "cell of" } else { "cells of" };
+            let are = if self.missing == 1 { "is" } else { "are" };
             line(
                 self.missing,
-                format!("cells of {name} are missing: no line that asks of it counts the row"),
+                format!("{cells} {name} {are} missing: no line that asks of it counts the row"),
             )?;
         }
         let Some([low, high]) = self.range else { return Ok(()) };
         for (count, side, end) in [(self.below, "below", low), (self.above, "above", high)] {
             if count > 0 {
-                line(count, format!("cells of {name} are {side} {end} and count as that"))?;
+                line(
+                    count,
+                    match count {
+                        1 => format!("cell of {name} is {side} {end} and counts as that"),
+                        _ => format!("cells of {name} are {side} {end} and count as that"),
+                    },
+                )?;
             }
         }
         Ok(())
@@ -123,29 +131,69 @@ impl ColumnReport {
 pub struct OutcomeReport {
     /// At each of [`clamps_around`] the study's; empty where there are no identifiers.
     pub by_clamp: Vec<(u32, OutcomeSums)>,
+    /// Without a clamp, by size: see [`step`].
+    steps: Vec<OutcomeStep>,
     /// Without a clamp.
     unclamped: f64,
 }
 
+/// Outcomes of one size.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct OutcomeStep {
+    people: u64,
+    sums: OutcomeSums,
+}
+
+/// The step of an outcome: below 100 each has its own; of larger ones all with the same two first digits and
+/// as many others.
+fn step(outcome: u64) -> usize {
+    let power = outcome.max(1).ilog10().saturating_sub(1);
+    let digits = (outcome / 10u64.pow(power)) as usize;
+    digits + 90 * power as usize
+}
+
 impl OutcomeReport {
-    /// At one of these clamps.
+    /// At a clamp: exactly of one around the study's, and of one with two digits and zeros; of another one
+    /// nearly, for outcomes of its step are taken to be alike.
     #[must_use]
     pub fn at(&self, clamp: u32) -> Option<OutcomeSums> {
-        self.by_clamp.iter().find(|(known, _)| *known == clamp).map(|(_, sums)| *sums)
+        if let Some((_, sums)) = self.by_clamp.iter().find(|(known, _)| *known == clamp) {
+            return Some(*sums);
+        }
+        let (at, most) = (step(clamp.into()), f64::from(clamp));
+        let mut all = OutcomeSums::default();
+        for (place, OutcomeStep { people, sums }) in self.steps.iter().enumerate() {
+            let cut = *people as f64 * most;
+            all.total += if place < at { sums.total } else { sums.total.min(cut) };
+            all.squares += if place < at { sums.squares } else { sums.squares.min(cut * most) };
+        }
+        (!self.steps.is_empty()).then_some(all)
+    }
+
+    /// The part of it that a clamp leaves.
+    #[must_use]
+    pub fn kept(&self, clamp: u32) -> Option<f64> {
+        self.at(clamp).filter(|_| self.unclamped > 0.0).map(|sums| sums.total / self.unclamped)
     }
 
     /// The part of it that is beyond one of these clamps.
     pub(crate) fn beyond(&self, clamp: u32) -> f64 {
-        let kept = self.at(clamp).filter(|_| self.unclamped > 0.0);
-        kept.map_or(0.0, |sums| 1.0 - sums.total / self.unclamped)
+        self.kept(clamp).map_or(0.0, |kept| 1.0 - kept)
     }
 
     fn absorb(&mut self, later: Self) {
-        absorb_each(&mut self.by_clamp, later.by_clamp, |(_, sums), (_, later)| {
-            sums.total += later.total;
-            sums.squares += later.squares;
-        });
+        absorb_each(&mut self.by_clamp, later.by_clamp, |(_, sums), (_, later)| sums.absorb(later));
+        self.reach(later.steps.len());
+        for (one, later) in self.steps.iter_mut().zip(later.steps) {
+            one.people += later.people;
+            one.sums.absorb(later.sums);
+        }
         self.unclamped += later.unclamped;
+    }
+
+    /// Makes room for so many steps.
+    fn reach(&mut self, steps: usize) {
+        self.steps.resize(self.steps.len().max(steps), OutcomeStep::default());
     }
 
     fn add(&mut self, total: u64, clamp: u32) {
@@ -155,6 +203,10 @@ impl OutcomeReport {
         }
         self.unclamped += total as f64;
         self.by_clamp.iter_mut().for_each(|(clamp, sums)| sums.add(total.min((*clamp).into())));
+        let at = step(total);
+        self.reach(at + 1);
+        self.steps[at].people += 1;
+        self.steps[at].sums.add(total);
     }
 }
 
@@ -168,6 +220,11 @@ pub struct OutcomeSums {
 }
 
 impl OutcomeSums {
+    fn absorb(&mut self, later: Self) {
+        self.total += later.total;
+        self.squares += later.squares;
+    }
+
     fn add(&mut self, outcome: u64) {
         self.total += outcome as f64;
         self.squares += (outcome as f64).powi(2);
@@ -190,6 +247,11 @@ fn absorb_each<T>(all: &mut Vec<T>, later: Vec<T>, absorb: impl Fn(&mut T, T)) {
         true => *all = later,
         false => all.iter_mut().zip(later).for_each(|(one, later)| absorb(one, later)),
     }
+}
+
+/// What a noun has behind it where it is not one.
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// What a report says only where there is some.
@@ -249,34 +311,35 @@ impl InputReport {
 impl fmt::Display for InputReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = [
-            (self.rows_read, "rows read"),
-            (self.rows_kept, "identifiers take part"),
-            (self.without_opportunity, "rows left out: no opportunity"),
-            (self.duplicates_dropped, "rows left out: identifier met before"),
-            (self.duplicates_merged, "rows put together with an earlier row of the same identifier"),
-            (self.filtered, "rows that `where` does not pass (identifier kept, no event)"),
-            (self.events_seen, "events read"),
-            (self.refunds_left_out, "negative values left out: no events"),
-            (self.refunds_taken_off, "negative values taken off earlier events of the same identifier"),
-            (self.refunds_beyond, "negative values of which a part is dropped: earlier events had less"),
-            (self.events_refunded, "events left out: all of their value was taken off"),
-            (self.events_cut, "events cut: more than max_events for one identifier"),
-            (self.identifiers_cut, "identifiers of which events were cut"),
-            (self.without_events, "identifiers without an event"),
+            (self.rows_read, "row", "read"),
+            (self.rows_kept, "identifier", if self.rows_kept == 1 { "takes part" } else { "take part" }),
+            (self.without_opportunity, "row", "left out: no opportunity"),
+            (self.duplicates_dropped, "row", "left out: identifier met before"),
+            (self.duplicates_merged, "row", "put together with an earlier row of the same identifier"),
+            (self.filtered, "row", "that `where` does not pass (identifier kept, no event)"),
+            (self.events_seen, "event", "read"),
+            (self.refunds_left_out, "negative value", "left out: no events"),
+            (self.refunds_taken_off, "negative value", "taken off earlier events of the same identifier"),
+            (self.refunds_beyond, "negative value", "of which a part is dropped: earlier events had less"),
+            (self.events_refunded, "event", "left out: all of the value was taken off"),
+            (self.events_cut, "event", "cut: more than max_events for one identifier"),
+            (self.identifiers_cut, "identifier", "of which events were cut"),
+            (self.without_events, "identifier", "without an event"),
         ];
         if !self.forms.is_empty() {
             writeln!(f, "{:>12} {}", "form", self.forms.join(", "))?;
         }
-        for (i, (count, text)) in lines.into_iter().enumerate() {
+        for (i, (count, noun, text)) in lines.into_iter().enumerate() {
             if i < 2 || count > 0 {
-                writeln!(f, "{count:>12} {text}")?;
+                writeln!(f, "{count:>12} {noun}{} {text}", plural(count))?;
             }
             if i == 1 {
                 for ArmLeftOut { label, rows } in &self.arms_left_out {
                     let label = printable(label);
                     writeln!(
                         f,
-                        "{rows:>12} rows left out: arm \"{label}\", which the study does not compare"
+                        "{rows:>12} row{} left out: arm \"{label}\", which the study does not compare",
+                        plural(*rows)
                     )?;
                 }
             }
@@ -289,7 +352,10 @@ impl fmt::Display for InputReport {
                 part if part > 0.0 => format!("; {:.1} % of all value is beyond it", 100.0 * part),
                 _ => String::new(),
             };
-            let cut = "identifiers whose events add up to more than the clamp";
+            let cut = match self.over_clamp {
+                1 => "identifier whose events add up to more than the clamp",
+                _ => "identifiers whose events add up to more than the clamp",
+            };
             writeln!(f, "{:>12} {cut} ({people:.1} % of those with events{value})", self.over_clamp)?;
         }
         for column in &self.columns {
@@ -299,5 +365,34 @@ impl fmt::Display for InputReport {
             identifier.lines(self.identifiers.len() > 1, |count, text| writeln!(f, "{count:>12} {text}"))?;
         }
         write!(f, "{:>12} bytes of memory per identifier", self.memory_per_row())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clamp_of_two_digits_cuts_as_it_would_have() {
+        let outcomes: Vec<u64> =
+            (0..40_000u64).map(|i| i * i * 7 % 300_007).chain([0, 99, 100, 5_000_000]).collect();
+        let mut halves = [OutcomeReport::default(), OutcomeReport::default()];
+        outcomes.iter().enumerate().for_each(|(at, outcome)| halves[at % 2].add(*outcome, 7));
+        let [mut all, other] = halves;
+        all.absorb(other);
+        let exact = |clamp: u32| {
+            let mut sums = OutcomeSums::default();
+            outcomes.iter().for_each(|outcome| sums.add((*outcome).min(clamp.into())));
+            sums
+        };
+        for clamp in [1, 10, 50, 99, 100, 110, 1_000, 52_000, 200_000, 4_000_000] {
+            assert_eq!(all.at(clamp), Some(exact(clamp)), "{clamp}");
+        }
+        let [near, true_one] = [all.at(123_456).unwrap(), exact(123_456)];
+        assert!((near.total / true_one.total - 1.0).abs() < 0.01, "{near:?} {true_one:?}");
+        assert_eq!(all.kept(u32::MAX), Some(1.0));
+        assert_eq!(OutcomeReport::default().at(1), None);
+        let steps: Vec<usize> = [0, 1, 99, 100, 109, 110, 999, 1_000].map(step).to_vec();
+        assert_eq!(steps, [0, 1, 99, 100, 100, 101, 189, 190]);
     }
 }

@@ -3,14 +3,15 @@
 use super::Row;
 use super::complaints::Complaints;
 use super::content::FileHash;
-use super::source::{self, DataFormat, DataLocation, InputItem};
+use super::csv_parts::{self, Skipped, TextSpan};
+use super::source::{self, CsvPacking, DataFormat, DataLocation, InputItem};
 use super::{csv_file, parquet_file, sheet_file};
 use base::{Error, ErrorPlace};
 use parquet::file::reader::Length;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::ops::Range;
-use study::format::InputFormat;
+use study::format::{InputFormat, TextEncoding};
 use study::reader::{nearest, printable};
 use study::time::date_of_days;
 
@@ -233,23 +234,29 @@ pub(crate) struct FilePart {
     item: InputItem,
     /// Of a Parquet file that is read in parts; else all.
     groups: Option<Range<usize>>,
+    /// The same of a CSV file.
+    span: Option<TextSpan>,
     /// Whether the hash of its bytes is wanted.
     pub hashed: bool,
 }
 
 /// The files or objects that `data` names (`docs/cli.md`), in their order. Where these are fewer than
-/// `least`, those of Parquet in parts.
+/// `least`, those of Parquet in parts, and those of CSV that can be cut.
 pub(crate) fn file_parts(data: DataLocation<'_>, least: usize) -> Result<Vec<FilePart>, Error> {
     let items = source::files(data)?;
     let each = least.div_ceil(items.len().max(1));
     let mut parts = Vec::with_capacity(items.len());
     for (number, item) in items.into_iter().enumerate() {
         let groups = if each > 1 { row_groups(&item) } else { 0 };
+        let spans = if each > 1 { text_spans(&item, data.format, each) } else { None };
         let size = groups.div_ceil(each).max(1);
-        let mut part = |groups| parts.push(FilePart { number, item: item.clone(), groups, hashed: false });
-        match groups {
-            0 => part(None),
-            _ => (0..groups).step_by(size).for_each(|from| part(Some(from..groups.min(from + size)))),
+        let mut part = |groups, span| {
+            parts.push(FilePart { number, item: item.clone(), groups, span, hashed: false });
+        };
+        match (groups, spans) {
+            (0, None) => part(None, None),
+            (0, Some(spans)) => spans.into_iter().for_each(|span| part(None, Some(span))),
+            _ => (0..groups).step_by(size).for_each(|from| part(Some(from..groups.min(from + size)), None)),
         }
     }
     Ok(parts)
@@ -261,6 +268,14 @@ fn row_groups(item: &InputItem) -> usize {
         Ok((file, DataFormat::Parquet)) => parquet_file::row_groups(&file).unwrap_or(0),
         _ => 0,
     }
+}
+
+/// Parts of a plain CSV file of this machine, in UTF-8; none of any other.
+fn text_spans(item: &InputItem, format: &InputFormat, most: usize) -> Option<Vec<TextSpan>> {
+    let path = item.path()?;
+    let is_text = matches!(DataFormat::by_name(path), None | Some(DataFormat::Csv(CsvPacking::Plain)));
+    let is_utf8 = matches!(format.encoding, None | Some(TextEncoding::Utf8));
+    if is_text && is_utf8 { csv_parts::spans(path, most) } else { None }
 }
 
 /// Reads a part of a party's files into a sink. Returns the file and the number of rows read.
@@ -285,9 +300,15 @@ pub(crate) fn read_part(
     let met = if part.hashed { file.watch() } else { None };
     let read = match form {
         DataFormat::Parquet => parquet_file::read((file, part.groups.as_ref()), &mut table),
-        DataFormat::Csv(packing) => {
-            packing.unpacked(file.text()).and_then(|text| csv_file::read(text, &mut table))
-        }
+        DataFormat::Csv(packing) => match (&part.span, part.item.path()) {
+            (Some(span), Some(path)) => {
+                span.open(path).and_then(|text| csv_file::read(text, span.skipped(), &mut table))
+            }
+            _ => {
+                let text = packing.unpacked(file.text());
+                text.and_then(|text| csv_file::read(text, Skipped::default(), &mut table))
+            }
+        },
         DataFormat::Sheet => sheet_file::read(file, &mut table),
     };
     // What hid the rows from a decoder is not the decoder's to say.

@@ -4,7 +4,7 @@
 use crate::prepare::Checked;
 use crate::run::agree::own_tag;
 use crate::run::ready;
-use base::{Error, PartyId};
+use base::{BudgetShortfall, Error, PartyId};
 use data::sketch::{ALIKE, PURPOSE, Sketch};
 use num_traits::{Signed, Zero};
 use page::numbers::power;
@@ -63,6 +63,9 @@ pub struct Outlook {
     pub notes: Vec<String>,
     /// Why a run would be refused.
     pub refusals: Vec<String>,
+    /// The numbers of the first bound that does not allow it.
+    #[serde(skip)]
+    pub shortfall: Option<BudgetShortfall>,
 }
 
 /// Looks into this party's ledger and changes nothing; a ledger that is not there yet is empty.
@@ -75,8 +78,8 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
     let line = runs.first().map_or(&[][..], |run| run.identity.line());
     line.iter().try_for_each(|one| ledger.succeed(one).map(|_| ()))?;
     let mut outlook = Outlook { ledger_is_new: ledger.is_new(), ..Outlook::default() };
-    outlook.refusals.extend(too_small(party, runs).err().map(|error| error.to_string()));
-    outlook.refusals.extend(stopped(party, runs, &ledger).err().map(|error| error.to_string()));
+    outlook.refuse(too_small(party, runs).err());
+    outlook.refuse(stopped(party, runs, &ledger).err());
     if !charging(party, runs)? {
         return Ok(outlook);
     }
@@ -89,10 +92,11 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
         .concat();
     match liken(party, runs, &ledger) {
         Ok(likeness) => outlook.notes.extend(stray(lineage, likeness.as_ref(), &ledger)?),
-        Err(error) => outlook.refusals.push(error.to_string()),
+        Err(error) => outlook.refuse(Some(error)),
     }
-    let mut all = ledger.spent_by_all(lineage)?;
-    outlook.spent_by_all = shown(&all);
+    let before = ledger.spent_by_all(lineage)?;
+    outlook.spent_by_all = shown(&before);
+    let mut all = before.clone();
     let known = runs.iter().map(|run| KnownRun::of(run, &ledger, lineage)).collect::<Result<Vec<_>, _>>()?;
     let public = known.iter().map(KnownRun::public).collect::<Result<Vec<_>, _>>()?;
     let published = public.iter().fold(RunCharges::default(), |all, run| all.and(run));
@@ -106,7 +110,8 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
             all += &rest - to_all.clone().min(rest.clone());
             to_all = to_all.min(rest);
             if own.charged.is_zero() {
-                outlook.refusals.extend(delta(party, run, &ledger, (lineage, member))?);
+                let spent = ledger.spent_delta(lineage, &member.key)?;
+                outlook.refuse(delta(party, run, &spent, (lineage, member))?);
             }
             let elsewhere = published.without(shared);
             outlook.account(party, &ledger, (&member.name, &member.key), &own, &elsewhere)?;
@@ -118,12 +123,20 @@ pub fn outlook(party: &PartySetup, runs: &[Checked]) -> Result<Outlook, Error> {
     }
     outlook.readers(party, runs, &ledger, &published)?;
     if let Some(total) = &party.policy.total {
-        outlook.bound_by(total, &all, lineage);
+        outlook.bound_by(total, [&before, &all], lineage);
     }
     Ok(outlook)
 }
 
 impl Outlook {
+    /// Notes what a run would be refused for, if it would.
+    fn refuse(&mut self, refusal: Option<Error>) {
+        if let Some(error) = refusal {
+            self.shortfall = self.shortfall.take().or_else(|| error.shortfall().cloned());
+            self.refusals.push(error.to_string());
+        }
+    }
+
     /// What a viewer has spent of its budget, and whether that pays for its `own` charges and for what it
     /// can read of other runs.
     fn account(
@@ -146,16 +159,14 @@ impl Outlook {
         if let Some(period) = party.policy.period() {
             let before = ledger.spent_within(lineage, key, &period)?;
             within = Some(format!("{} of {}", shown(&before), period.words()));
-            if rest.is_positive()
-                && let Err(error) = ledger.check_period((lineage, key), &rest, &period)
-            {
-                self.refusals.push(error.to_string());
+            if rest.is_positive() {
+                self.refuse(ledger.check_period((lineage, key), &rest, &period).err());
             }
         }
-        let [spent, budget, rest] = [&spent, &budget, &rest].map(shown);
         if !pays {
             self.overspent([&spent, &budget, &rest], lineage, &format!("{viewer}; this study takes"));
         }
+        let [spent, budget] = [&spent, &budget].map(shown);
         let [takes, charged, sizes, published] = [&takes, &charged, &sizes, &elsewhere.takes].map(shown);
         let viewer = viewer.to_owned();
         self.towards.push(Towards {
@@ -177,7 +188,7 @@ impl Outlook {
     /// Refuses noise that could be told from its law beside what a viewer has seen: what a run would be
     /// refused for when it pays.
     fn bears(&mut self, ledger: &Ledger, towards: (&str, &str), noise: (&Rational, &Rational)) {
-        self.refusals.extend(ledger.check_noise(towards, noise).err().map(|error| error.to_string()));
+        self.refuse(ledger.check_noise(towards, noise).err());
     }
 
     /// Viewers of these data who take no part can read what becomes public: their budgets bound it as well.
@@ -197,32 +208,39 @@ impl Outlook {
             let spent = ledger.spent(lineage, key)?;
             self.bears(ledger, (lineage, key), (&rest, &published.distance));
             if &spent + &rest > party.policy.budget {
-                let [spent, budget, rest] = [&spent, &party.policy.budget, &rest].map(shown);
+                let budget = &party.policy.budget;
                 let who = "who takes no part and can read what becomes public; this study publishes";
-                self.overspent([&spent, &budget, &rest], lineage, &format!("{key}, {who}"));
+                self.overspent([&spent, budget, &rest], lineage, &format!("{key}, {who}"));
             }
         }
         Ok(())
     }
 
     /// A budget does not pay for the rest; `who` is its viewer and what the study does.
-    fn overspent(&mut self, [spent, budget, rest]: [&str; 3], lineage: &str, who: &str) {
-        self.refusals.push(format!(
-            "budget: {spent} of {budget} spent on lineage {lineage} by {who} up to {rest} more: {}",
+    fn overspent(&mut self, [spent, budget, rest]: [&Rational; 3], lineage: &str, who: &str) {
+        let refused = Error::refused(format!(
+            "budget: {} of {} spent on lineage {lineage} by {who} up to {} more: {}",
+            shown(spent),
+            shown(budget),
+            shown(rest),
             ledger::MORE_BUDGET
         ));
+        let shortfall = ledger::shortfall("policy.budget", spent, budget, rest);
+        self.refuse(Some(refused.falling_short(shortfall)));
     }
 
     /// Compares what all viewers together would have spent with the most that they may.
-    fn bound_by(&mut self, most: &Rational, all: &Rational, lineage: &str) {
+    fn bound_by(&mut self, most: &Rational, [before, all]: [&Rational; 2], lineage: &str) {
         let most_shown = shown(most);
         if all > most {
-            self.refusals.push(format!(
+            let refused = Error::refused(format!(
                 "policy.total: {} of {most_shown} spent on lineage {lineage} by all viewers together; with \
                  this study it would be up to {}",
                 self.spent_by_all,
                 shown(all)
             ));
+            let shortfall = ledger::shortfall("policy.total", before, most, &(all - before));
+            self.refuse(Some(refused.falling_short(shortfall)));
         }
         self.total = Some(most_shown);
     }
@@ -369,19 +387,20 @@ fn met_another(party: &PartySetup, run: &Checked, ledger: &Ledger, lineage: &str
 fn delta(
     party: &PartySetup,
     run: &Checked,
-    ledger: &Ledger,
+    spent: &Rational,
     (lineage, member): (&str, &Participant),
-) -> Result<Option<String>, Error> {
+) -> Result<Option<Error>, Error> {
     let charge = if party.spine.is_some() { None } else { dummies::charge(&run.study, run.me)? };
     let Some(charge) = charge else { return Ok(None) };
     let most = party.policy.most_delta();
-    let spent = ledger.spent_delta(lineage, &member.key)?;
-    let [said, bound, needs] = [&spent, &most, &charge.delta].map(|delta| power(&small(delta)));
+    let [said, bound, needs] = [spent, &most, &charge.delta].map(|delta| power(&small(delta)));
     Ok((spent + &charge.delta > most).then(|| {
-        format!(
+        let text = format!(
             "delta: {said} of {bound} spent on lineage {lineage} by {}; this match needs {needs}",
             member.name
-        )
+        );
+        let shortfall = ledger::shortfall("policy.delta", spent, &most, &charge.delta);
+        Error::refused(text).falling_short(shortfall)
     }))
 }
 

@@ -2,7 +2,7 @@
 //! `tacit check` and the Python package show it.
 
 use crate::budget::{self, Outlook};
-use crate::plan::{self, Assumed, Link, OutcomeGuess, Plan, Speeds};
+use crate::plan::{self, Assumed, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
 use crate::prepare::{self, Built, Opened, build_all};
 use base::{Error, Fault, PartyId, limits};
 use data::InputReport;
@@ -42,6 +42,9 @@ pub struct CheckReport {
     pub warnings: Vec<String>,
     /// What this party's ledger says; with a party file only.
     pub budget: Option<Outlook>,
+    /// Whether a lift study would show nobody anything of the rows that are supposed: arms are too small.
+    #[serde(skip)]
+    pub shows_nothing: bool,
     /// Whether this party's policy refused before its data were read.
     #[serde(skip)]
     pub refused: bool,
@@ -88,12 +91,41 @@ pub struct CheckedSide {
 }
 
 /// For which sizes a check states the price.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CheckSizes {
     /// Rows per side; none: those of this side's data, or a million for a study alone.
     pub rows: Option<[u64; 2]>,
     /// The control arm's mean outcome per person, as somebody guesses it.
     pub mean: Option<f64>,
+    /// Other clamps of a lift study to try, in the unit of outcomes.
+    pub clamps: Vec<f64>,
+}
+
+impl CheckSizes {
+    /// The clamps as a study counts them.
+    fn clamps(&self, study: &Study) -> Result<Vec<u32>, Error> {
+        let Question::Lift(lift) = &study.kind else {
+            return match self.clamps[..] {
+                [] => Ok(Vec::new()),
+                _ => Err(Error::input("--clamp is of a lift study; this one has no clamp")),
+            };
+        };
+        let scale = f64::from(lift.scale());
+        let parts = |clamp: &f64| {
+            let parts = (clamp * scale).round();
+            let whole = (parts - clamp * scale).abs() < 1e-6 * parts.max(1.0);
+            match whole && (1.0..=f64::from(study::MAX_CLAMP)).contains(&parts) {
+                true => Ok(parts as u32),
+                false => Err(Error::input(format!(
+                    "--clamp {clamp}: a clamp of this study is {} to {}, in steps of {}",
+                    1.0 / scale,
+                    page::numbers::short(f64::from(study::MAX_CLAMP) / scale, 9),
+                    1.0 / scale
+                ))),
+            }
+        };
+        self.clamps.iter().map(parts).collect()
+    }
 }
 
 /// What was found of a side, and what of it is shown.
@@ -184,12 +216,12 @@ impl CheckedSide {
     ///
     /// # Errors
     /// When rows differ where every party has the same.
-    pub fn assumed(&self, sizes: CheckSizes) -> Result<Assumed, Error> {
+    pub fn assumed(&self, sizes: &CheckSizes) -> Result<Assumed, Error> {
         let study = self.agreed.first();
         if let Some(rows) = sizes.rows {
             plan::same_rows(study, rows)?;
         }
-        let rows = priced_rows(sizes.rows, self.own_rows(), self.arms());
+        let rows = priced_rows(sizes.rows, self.own_rows(), arms(study));
         let told = sizes.mean.map(OutcomeGuess::told);
         let outcome = told.or_else(|| OutcomeGuess::of(study, self.inputs.as_ref(), rows[0]));
         Ok(Assumed { rows, both: None, outcome })
@@ -202,44 +234,57 @@ impl CheckedSide {
         Some((self.inputs.as_ref()?.rows_kept, advertises))
     }
 
-    /// Arms of the trial, those that are left out among them.
-    fn arms(&self) -> u64 {
-        match &self.agreed.first().kind {
-            Question::Lift(lift) => 2 + lift.publisher.leave_out.len() as u64,
-            _ => 2,
-        }
-    }
-
     /// What a plan supposes of the other side where nobody says its rows.
     fn supposed(&self, rows: [u64; 2]) -> Option<String> {
-        let (own, advertises) = self.own_rows()?;
+        let Some((own, advertises)) = self.own_rows() else {
+            let (each, parties) = (page::numbers::count(rows[0]), self.agreed.first().parties.len());
+            let said = if parties == 2 { "--rows N,M" } else { "--rows N" };
+            return Some(format!("{each} of each party, as nobody says how many; {said} says them"));
+        };
         let kept = page::numbers::count(own);
-        Some(match (advertises, self.arms()) {
+        Some(match (advertises, arms(self.agreed.first())) {
             (false, _) => format!("{kept} of this party's data, and as many of the peer's; else say --rows"),
             (true, 2) => format!(
                 "everybody of this party's file is in the trial, {kept} people, half in each arm; --rows \
                  N,{own} says the people N of the publisher"
             ),
             (true, arms) => format!(
-                "everybody of this party's file is in the trial, and its {arms} arms are alike: of {kept} \
-                 people {} are in the two arms that are compared; --rows N,{own} says the people N of the \
-                 publisher in these",
+                "everybody of this party's file is in the trial, {kept} people. The study leaves out {}, \
+                 and nobody here knows how many people have them: if each is an arm as large as the two that \
+                 are compared, {} people are in these; --rows N,{own} says the people N of the publisher in \
+                 the two",
+                page::numbers::counted(arms - 2, "label"),
                 page::numbers::count(rows[0])
             ),
         })
+    }
+
+    /// What the effect would be if hardly anybody had the labels that the study leaves out; nothing where
+    /// rows are told, or none is left out.
+    fn few_left_out(&self, sizes: &CheckSizes) -> Option<FewLeftOut> {
+        let ([study], None) = (&self.agreed.runs[..], sizes.rows) else { return None };
+        let (own, _) = self.own_rows().filter(|(_, advertises)| *advertises && arms(study) > 2)?;
+        let rows = priced_rows(None, Some((own, true)), 2);
+        let told = sizes.mean.map(OutcomeGuess::told);
+        let outcome = told.or_else(|| OutcomeGuess::of(study, self.inputs.as_ref(), rows[0]))?;
+        let effect = plan::effect_at(study, rows, &outcome).ok()?;
+        Some(FewLeftOut { rows: rows[0], effect })
     }
 
     /// What it all comes to. `peer_agrees` says whether the peer's study says the same, where it is known.
     ///
     /// # Errors
     /// When the study has no price for these sizes.
-    pub fn report(self, sizes: CheckSizes, peer_agrees: Option<bool>) -> Result<SideReport, Error> {
+    pub fn report(self, sizes: &CheckSizes, peer_agrees: Option<bool>) -> Result<SideReport, Error> {
         let assumed = self.assumed(sizes)?;
+        let clamps = sizes.clamps(self.agreed.first())?;
         let supposed = self.supposed(assumed.rows).filter(|_| sizes.rows.is_none());
+        let few_left_out = self.few_left_out(sizes);
         let Self { agreed, built, inputs, warnings, budget, refused, serves, transport, party, .. } = self;
         let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
         let mut plan = plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
-        plan.clamp_effects = plan::clamp_effects(&agreed, &assumed, inputs.as_ref(), &plan);
+        plan.clamp_effects = plan::clamp_effects(&agreed, &assumed, inputs.as_ref(), (&plan, &clamps));
+        plan.few_left_out = few_left_out;
         if let Some(rows) = supposed {
             plan.assumptions.insert("rows".to_owned(), rows);
         }
@@ -255,7 +300,8 @@ impl CheckedSide {
         let by_policy = refused.is_some();
         let refused = refused.map_or_else(|| refusal(budget.as_ref()), Err);
         let described = describe(&agreed, &built, plan, inputs, peer_agrees)?;
-        let report = CheckReport { warnings, budget, refused: by_policy, ..described };
+        let shows_nothing = shows_nothing(&agreed, assumed.rows[0], &described.plan);
+        let report = CheckReport { warnings, budget, shows_nothing, refused: by_policy, ..described };
         Ok(SideReport { report, agreed, built, serves, refused })
     }
 }
@@ -285,10 +331,33 @@ pub fn placeholders(agreed: &StudyFile) -> Option<String> {
 
 /// What a run would be refused for by this side's own ledger and policy.
 fn refusal(budget: Option<&Outlook>) -> Result<(), Error> {
-    match budget.map_or(&[][..], |budget| &budget.refusals) {
-        [] => Ok(()),
-        refusals => Err(Error::refused(refusals.join(". "))),
+    match budget.filter(|budget| !budget.refusals.is_empty()) {
+        None => Ok(()),
+        Some(Outlook { refusals, shortfall, .. }) => {
+            Err(Error::refused(refusals.join(". ")).falling_short(shortfall.clone()))
+        }
     }
+}
+
+/// Whether nothing would be released of so many people of the publisher.
+fn shows_nothing(agreed: &StudyFile, people: u64, plan: &Plan) -> bool {
+    let Question::Lift(lift) = &agreed.first().kind else { return false };
+    let stated = plan.minimum_detectable_effect.or(plan.public_effect).is_some();
+    let small = people / 2 < lift.release.minimum_group;
+    !stated && (small || plan.assumptions.contains_key("effect"))
+}
+
+/// Arms of the trial, those that are left out among them.
+fn arms(study: &Study) -> u64 {
+    match &study.kind {
+        Question::Lift(lift) => 2 + lift.publisher.leave_out.len() as u64,
+        _ => 2,
+    }
+}
+
+/// Rows of publisher and advertiser, where nobody says them and the advertiser's are so many.
+pub(crate) fn advertisers_rows(study: &Study, own: u64) -> [u64; 2] {
+    priced_rows(None, Some((own, true)), arms(study))
 }
 
 /// Rows to state the price for: those that were asked for, else those of the data that was just read, else a
@@ -347,6 +416,7 @@ fn describe(
         inputs,
         warnings: Vec::new(),
         budget: None,
+        shows_nothing: false,
         refused: false,
         peer_agrees,
     })

@@ -226,8 +226,10 @@ fn own_warnings(facts: &Facts<'_>) -> Vec<String> {
     let inputs = &facts.checked.inputs;
     if inputs.events_cut > 0 {
         warnings.push(format!(
-            "{} events of {} identifiers were cut: more than max_events",
-            inputs.events_cut, inputs.identifiers_cut
+            "{} of {} {} cut: more than max_events",
+            page::numbers::counted(inputs.events_cut, "event"),
+            page::numbers::counted(inputs.identifiers_cut, "identifier"),
+            if inputs.events_cut == 1 { "was" } else { "were" }
         ));
     }
     warnings

@@ -361,6 +361,31 @@ fn range(variable: Variable) -> [f64; 2] {
     [variable.low, variable.high].map(|end| end as f64 / variable.scale as f64)
 }
 
+/// The least and the greatest value that a number can have, where it has bounds: there intervals are cut.
+fn possible(derived: &DerivedOutput) -> Option<[Option<f64>; 2]> {
+    let variables = &derived.variables;
+    let width = |at: usize| {
+        let [low, high] = range(variables[at]);
+        high - low
+    };
+    let [least, most] = match &derived.statistic {
+        DerivedStatistic::Mean => range(variables[0]),
+        DerivedStatistic::Variance => [0.0, 0.25 * width(0) * width(0)],
+        DerivedStatistic::StandardDeviation => [0.0, 0.5 * width(0)],
+        DerivedStatistic::Difference => [-width(0), width(0)],
+        DerivedStatistic::Covariance => [-1.0, 1.0].map(|sign| sign * 0.25 * width(0) * width(1)),
+        DerivedStatistic::Correlation => [-1.0, 1.0],
+        DerivedStatistic::Ratio if range(variables[0])[0] >= 0.0 => return Some([Some(0.0), None]),
+        DerivedStatistic::OddsRatio => return Some([Some(0.0), None]),
+        DerivedStatistic::Quantile(_, edges) => {
+            let end = |edge: Option<&i64>| edge.map(|edge| *edge as f64 / variables[0].scale as f64);
+            return Some([end(edges.first()), end(edges.last())]);
+        }
+        _ => return None,
+    };
+    Some([Some(least), Some(most)])
+}
+
 fn shown(derived: &DerivedOutput, value: Option<f64>, intervals: Vec<[f64; 2]>, noise: f64) -> DerivedView {
     let finite = |number: f64| number.is_finite().then_some(number);
     DerivedView {
@@ -371,6 +396,7 @@ fn shown(derived: &DerivedOutput, value: Option<f64>, intervals: Vec<[f64; 2]>, 
         intervals: intervals.into_iter().map(|ends| ends.map(finite)).collect(),
         level: LEVEL,
         noise: finite(noise),
+        range: possible(derived),
         p_value: None,
         holm: None,
     }

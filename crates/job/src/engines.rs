@@ -346,15 +346,24 @@ impl StudyEngine {
         let ranges = self.ranges(rows);
         let StagePrice { cost, and_gates, trips } = self.price(&ranges)?;
         let of = ranges.units().min(self.workers.into()) as u32;
-        // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost
-        // nothing.
-        let work = match &self.rows {
-            ChosenRows::Ring4(rows) => and_gates as f64 / speeds.ring4(rows.ring4().settings().security),
-            ChosenRows::Yao(_) => and_gates as f64 / speeds.and_per_s,
+        let parties = cost.sent.len() as f64;
+        // Seconds of a core, of the party that has most to do, and of all. Gates of `gmw` cost their transfers,
+        // which two parties make; next to gates of `yao`, transfers cost nothing.
+        let (work, core_s) = match &self.rows {
+            ChosenRows::Ring4(rows) => {
+                let work = and_gates as f64 / speeds.ring4(rows.ring4().settings().security);
+                // The rate is of four servers on two cores.
+                (work, 2.0 * work)
+            }
+            ChosenRows::Yao(_) => {
+                let work = and_gates as f64 / speeds.and_per_s;
+                (work, parties * work)
+            }
             ChosenRows::Gmw(_) | ChosenRows::Nothing => {
                 let [own, usual] = [self.compute.ot.unwrap_or_default(), OtKind::default()];
-                let each = 1.0 / speeds.ots_per_s + own.seconds_per_ot() - usual.seconds_per_ot();
-                cost.ots as f64 * each * 2.0 / cost.sent.len() as f64
+                let more = own.seconds_per_ot() - usual.seconds_per_ot();
+                let [most, other] = speeds.ots_per_s.map(|rate| cost.ots as f64 * (1.0 / rate + more));
+                (most * 2.0 / parties, most + other)
             }
         };
         // The parties of sums by `gmw` take turns, so a worker sends one way at a time.
@@ -362,8 +371,6 @@ impl StudyEngine {
             true => 8.0 * cost.bytes() as f64 / link.bits_per_s / f64::from(of),
             false => 0.0,
         };
-        // The rate of `ring4` is of four servers on two cores.
-        let core_s = work * if self.name() == "ring4" { 2.0 } else { cost.sent.len() as f64 };
         let time = StageTime {
             computing_s: work / speeds.cores.min(f64::from(of)),
             sending_s: link.seconds(&cost).max(turns),

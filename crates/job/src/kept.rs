@@ -11,6 +11,7 @@
 //! ([`store::StateLog`]).
 
 mod join;
+mod promises;
 mod record;
 mod under_way;
 
@@ -27,8 +28,9 @@ use base::{Error, PartyId};
 use data::{DataLocation, InputReport, RowShape, RowStore};
 use matching::pid::LaneNotes;
 use privacy::ledger::{Bytes32, Ledger};
+use promises::PromiseBook;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 use store::{KeptName, LogRecord, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs};
 use study::Study;
@@ -148,8 +150,12 @@ pub(crate) struct RunLog {
     matched: Option<MatchedRecord>,
     /// Records of the units of the computation.
     units: Vec<UnitRecord>,
+    /// What the ledger knows of promises.
+    book: PromiseBook,
     /// Whether an earlier process began it.
     resumed: bool,
+    /// Whether a match was under way of which the ledger knows more, or nothing.
+    put_back: bool,
     /// How often this process has met the other party.
     pub meetings: u32,
     /// Whether the other party keeps what is done as well, as it said last.
@@ -170,23 +176,32 @@ impl RunLog {
     ///
     /// # Errors
     /// When another process leads it, or the store fails.
-    pub fn lead(party: &PartySetup, checked: &Checked, ledger: &Ledger) -> Result<Option<Self>, Error> {
+    pub fn lead(
+        party: &PartySetup,
+        checked: &Checked,
+        ledger: &Arc<Mutex<Ledger>>,
+    ) -> Result<Option<Self>, Error> {
         // Rows that were handed over, and lie in no file, cannot be known again.
         let may = goes_on(&checked.study) && checked.input_version.is_some();
         let Some((state, _)) = checked.rows.spool().filter(|_| may) else {
             return Ok(None);
         };
         let (mut log, records) = state.lead()?;
+        let book = PromiseBook::new(ledger, checked.hash.as_bytes());
         if !records.is_empty() {
-            let resumed = Self::resume(state.clone(), log, &records)?;
+            let resumed = Self::resume(state.clone(), (log, &records), book)?;
             resumed.begun.expect_program(&checked.built.program.hash(), &state.place())?;
             resumed.tidy()?;
-            if resumed.begun.probe == probe(checked, ledger)? {
+            if resumed.begun.probe == probe(checked, &*resumed.book.lock()?)? {
                 checked.know_tag(resumed.begun.tag);
             }
             return Ok(Some(resumed));
         }
-        let begun = BegunRecord::of(checked, (checked.data_tag(ledger)?, probe(checked, ledger)?))?;
+        let tags = {
+            let ledger = book.lock()?;
+            (checked.data_tag(&ledger)?, probe(checked, &ledger)?)
+        };
+        let begun = BegunRecord::of(checked, tags)?;
         let store = state.sealed().store();
         let (key, names) = (state_key(party)?, kept_runs(store)?);
         let before = own_runs(store, &key, (party, &checked.study), &names)?;
@@ -194,12 +209,12 @@ impl RunLog {
         state.keep()?;
         // One of other input stays until this one would be found in its place.
         before.iter().try_for_each(|(name, ..)| state.replace(name))?;
-        Ok(Some(Self::of(state.clone(), log, begun)))
+        Ok(Some(Self::of(state.clone(), (log, begun), book)))
     }
 
     /// Of a run that has only begun.
-    fn of(state: Arc<RunState>, log: StateLog, begun: BegunRecord) -> Self {
-        let [resumed, shared, counted, gave_up, spent, fenced] = [false; 6];
+    fn of(state: Arc<RunState>, (log, begun): (StateLog, BegunRecord), book: PromiseBook) -> Self {
+        let [resumed, put_back, shared, counted, gave_up, spent, fenced] = [false; 7];
         Self {
             state,
             log,
@@ -207,7 +222,9 @@ impl RunLog {
             under_way: None,
             matched: None,
             units: Vec::new(),
+            book,
             resumed,
+            put_back,
             meetings: 0,
             shared,
             counted,
@@ -217,12 +234,16 @@ impl RunLog {
         }
     }
 
-    fn resume(state: Arc<RunState>, log: StateLog, records: &[LogRecord]) -> Result<Self, Error> {
+    fn resume(
+        state: Arc<RunState>,
+        (log, records): (StateLog, &[LogRecord]),
+        book: PromiseBook,
+    ) -> Result<Self, Error> {
         let place = state.place();
         let begun = records.first().map(BegunRecord::read).transpose()?;
         let begun = begun.ok_or_else(|| Error::misuse("a log that has records has a first one"))?;
         begun.expect_readable(&place)?;
-        let mut log = Self::of(state, log, begun);
+        let mut log = Self::of(state, (log, begun), book);
         log.resumed = true;
         records[1..].iter().try_for_each(|record| log.recall(KeptRecord::of_log(record, &place)?))?;
         match log.matched.as_ref().map(|matched| matched.rows.look(log.state.sealed())) {
@@ -232,6 +253,13 @@ impl RunLog {
             }
             Some(looked) => looked?,
             None => {}
+        }
+        if let Some(under_way) = &log.under_way
+            && !log.book.knows(under_way)?
+        {
+            // What came of it counts, where both have that.
+            log.put_back = log.matched.is_none();
+            log.forget_match()?;
         }
         if let Some(mut under_way) = log.under_way.take()
             && under_way.look(&log.state)?
@@ -277,6 +305,13 @@ impl RunLog {
     pub fn resumed(&self) -> Option<String> {
         let day = || day_of(self.begun.begun);
         self.resumed.then(|| match (&self.matched, &self.under_way) {
+            (None, None) if self.put_back => format!(
+                "goes on with the run of {} that broke off: its rows are read, and its match is made anew: what \
+                 the peer has promised in it is not in {} as the ledger has it, as where a folder was put back \
+                 or restored",
+                day(),
+                self.place()
+            ),
             (None, None) => format!("goes on with the run of {} that broke off: its rows are read", day()),
             (None, Some(under_way)) => format!(
                 "goes on with the run of {} that broke off: its rows are read, and {} units of its match are \
@@ -356,6 +391,7 @@ impl RunLog {
         }
         // Who was replaced hears of it here, before anything that is there goes.
         self.append(&[KeptRecord::Matching(Box::new(under_way.record.clone())).to_log()?])?;
+        self.book.begin(&under_way)?;
         let before = self.under_way.replace(under_way);
         before.map_or(Ok(()), |before| before.remove(&self.state))?;
         self.replace_matched(None)
@@ -407,7 +443,17 @@ impl RunLog {
             return Ok(is_same);
         }
         if under_way.durable {
+            let to = under_way.head_with(&pin);
             self.append(&[KeptRecord::Pin(pin).to_log()?])?;
+            if !self.book.add(self.matching()?, &to)? {
+                self.fenced = true;
+                return Err(Error::input(format!(
+                    "{}: the ledger {} has promises of another match of this study and these data: two \
+                     processes of this party are at it; let one of them end",
+                    self.place(),
+                    self.book.lock()?.path().display()
+                )));
+            }
         }
         self.matching_mut()?.pin(pin);
         Ok(true)
@@ -429,8 +475,9 @@ impl RunLog {
         if self.fenced {
             return void;
         }
+        let ended = if under_way.durable { self.book.end(&under_way) } else { Ok(()) };
         let removed = under_way.remove(&self.state);
-        void.and(removed)
+        void.and(ended).and(removed)
     }
 
     /// The folder of the results of units that a match to be recorded will have.
@@ -727,4 +774,4 @@ fn seconds(at: SystemTime) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

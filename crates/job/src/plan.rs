@@ -10,8 +10,8 @@ mod question;
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
 pub use effect::{CellEffect, Halves, OutcomeGuess};
-pub(crate) use intervals::clamp_effects;
-pub use intervals::{ClampEffect, IntervalCurve, IntervalPoint, interval_curves};
+pub use intervals::{ClampEffect, FewLeftOut, IntervalCurve, IntervalPoint, interval_curves, proposed_clamp};
+pub(crate) use intervals::{clamp_effects, effect_at};
 pub use noise::{DerivedNoise, MechanismNoise};
 pub use question::PlanQuestion;
 pub(crate) use question::same_rows;
@@ -48,7 +48,7 @@ use std::collections::BTreeMap;
 use studies::lift::LiftCell;
 use study::party::PartySetup;
 use study::transport::{ServerTransport, protects};
-use study::{Study, StudyFile};
+use study::{Question, Study, StudyFile};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -72,8 +72,9 @@ impl Link {
 pub struct Speeds {
     /// Garbled AND gates per second and core pair.
     pub and_per_s: f64,
-    /// Correlated oblivious transfers of `gmw`, with what is computed from them, per second and core pair.
-    pub ots_per_s: f64,
+    /// Correlated oblivious transfers of `gmw`, with what is computed from them, per second of a core that
+    /// computes: of the party that has more to do, and of the other one.
+    pub ots_per_s: [f64; 2],
     /// AND gates of `ring4` per second, of four semi-honest servers and of four of which one may do anything,
     /// all of them on two cores.
     pub ring4_and_per_s: [f64; 2],
@@ -90,6 +91,11 @@ pub struct Speeds {
 /// `and_per_s` of `tacit bench engines --sizes 1M --json`, semi-honest and malicious: four servers on two
 /// cores.
 const RING4_ON_TWO_CORES: [f64; 2] = [365e6, 230e6];
+
+/// Transfers of lift rows over TLS per second of processor time: 94 of each row, which takes the advertiser
+/// 1.23 microseconds and the publisher 0.86 over TCP, and TLS half of 0.26 at each. What a lane waits while its
+/// peer has the turn is not in it: who holds the cores adds that, as of every stage.
+const TRANSFERS: [f64; 2] = [94.0 / 1.36e-6, 94.0 / 0.99e-6];
 
 /// Group operations per second and core, of the portable code and with vector instructions for them.
 const MULTIPLICATIONS: [f64; 2] = [44e3, 330e3];
@@ -116,7 +122,7 @@ impl Default for Speeds {
         let multiplications_per_s = MULTIPLICATIONS[usize::from(CurveGroup::detect().lanes() > 1)];
         Self {
             and_per_s: 45e6,
-            ots_per_s: 60e6,
+            ots_per_s: TRANSFERS,
             ring4_and_per_s: RING4_ON_TWO_CORES,
             multiplications_per_s,
             rows_read_per_s: ROWS_READ,
@@ -170,10 +176,14 @@ pub struct Plan {
     /// The same of the cells of breakdowns and cohorts, were all cells of one alike.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cell_effects: Vec<CellEffect>,
-    /// The effect at half the clamp, at the study's and at double, of what everybody sees, else of the
-    /// publisher's view; of studies of one run.
+    /// The effect at half the clamp, at the study's, at double and at those that were asked for, of what
+    /// everybody sees, else of the publisher's view; of studies of one run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clamp_effects: Vec<ClampEffect>,
+    /// What an advertiser's study would detect if hardly anybody had the labels that it leaves out; in `tacit
+    /// check` alone, where nobody says the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub few_left_out: Option<FewLeftOut>,
     /// How a program's budget is split.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<MechanismNoise>,
@@ -362,7 +372,7 @@ fn plan_built(
     if union > limits::ROWS {
         return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
     }
-    let mut assumptions = assumptions(assumed, &dearest, link, speeds);
+    let mut assumptions = assumptions((study, assumed), &dearest, link, speeds);
     assumptions.extend(hidden_sizes(study)?);
     let rows = assumed.rows;
     let half = [rows[0] / 2, rows[0] - rows[0] / 2];
@@ -518,13 +528,27 @@ fn values(rows: u64) -> String {
     format!(
         "{} rows count, alike in all groups, and no value depends on another. Even: values lie evenly over \
          their ranges, and half of the bits are yes. Low: most values lie at the lower end, a tenth of the \
-         range above it in the mean, and a tenth of the bits are yes",
+         range above it in the mean, and a tenth of the bits are yes. Rare: one row of a hundred has such a \
+         value, the others the lower end, and one of a hundred bits is yes (what few people buy). The noise \
+         of a correlation hangs on that most of all",
         count(rows)
     )
 }
 
+/// How many rows each party has, by name.
+fn rows_of(study: &Study, [first, others]: [u64; 2]) -> String {
+    let parties: Vec<&str> = study.parties.iter().map(|party| party.name.as_str()).collect();
+    let half = if matches!(study.kind, Question::Lift(_)) { ", half in each arm," } else { "" };
+    let (first, others) = (count(first), count(others));
+    match parties[..] {
+        [one, other] => format!("{first} rows of {one}{half} and {others} of {other}"),
+        [one, ..] => format!("{first} rows of {one}{half} and {others} of each other party"),
+        [] => format!("{first} and {others}"),
+    }
+}
+
 fn assumptions(
-    assumed: &Assumed,
+    (study, assumed): (&Study, &Assumed),
     dearest: &MatchEstimate,
     link: Link,
     speeds: Speeds,
@@ -537,7 +561,7 @@ fn assumptions(
                 counts them";
     let mut all = BTreeMap::from([
         ("time".into(), time.into()),
-        ("rows".into(), format!("{} and {}", count(assumed.rows[0]), count(assumed.rows[1]))),
+        ("rows".into(), rows_of(study, assumed.rows)),
         ("union".into(), format!("{}: {}", count(dearest.rows), dearest.why)),
         ("arms".into(), "of equal size, all rows of the publisher".into()),
         ("power".into(), "0.8".into()),
@@ -545,10 +569,12 @@ fn assumptions(
         (
             "speed".into(),
             format!(
-                "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s{}, \
+                "{} AND/s (yao), {} and {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group \
+                 operations/s{}, \
                  {} of each party, a worker on each",
                 scaled(speeds.and_per_s),
-                scaled(speeds.ots_per_s),
+                scaled(speeds.ots_per_s[0]),
+                scaled(speeds.ots_per_s[1]),
                 scaled(speeds.ring4(Security::SemiHonest)),
                 scaled(speeds.ring4(Security::Malicious)),
                 scaled(speeds.multiplications_per_s),

@@ -448,7 +448,9 @@ pub fn too_small(study: &Study, rows: &RowStore) -> Result<Vec<String>, Error> {
     let least = lift.release.minimum_group;
     let text = |what: String, has: u64| {
         format!(
-            "{what} has {has} rows, and no result is shown of fewer than the study's minimum_group of {least}"
+            "{what} has {}, and no result is shown of fewer than the study's minimum_group of {}",
+            page::numbers::counted(has, "row"),
+            page::numbers::count(least)
         )
     };
     let mut small = Vec::new();

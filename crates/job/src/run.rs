@@ -205,7 +205,7 @@ fn go_on(
     watch: &Watch,
 ) -> Result<(Result<RunReport, Error>, Option<RunReport>), Error> {
     let locked = || ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"));
-    let mut kept = RunLog::lead(party, checked, &*locked()?)?;
+    let mut kept = RunLog::lead(party, checked, ledger)?;
     if let Some(text) = kept.as_ref().and_then(RunLog::resumed) {
         (watch.events)(Event::Note(text));
     }

@@ -175,6 +175,9 @@ pub struct SimulatedNumber {
     pub what: &'static str,
     /// Its unit, or nothing.
     pub unit: String,
+    /// Whether it is a sum that only an estimate is made of, and tells people nothing by itself.
+    #[serde(skip_serializing_if = "is_shown")]
+    pub behind: bool,
     /// Without noise; none where these data do not give it.
     pub exact: Option<f64>,
     /// The same in full, of a whole number.
@@ -189,6 +192,10 @@ pub struct SimulatedNumber {
     pub intervals: Vec<[Option<f64>; 2]>,
     /// Over all draws; none without noise.
     pub spread: Option<NumberSpread>,
+}
+
+fn is_shown(behind: &bool) -> bool {
+    !*behind
 }
 
 /// How a released number lies around the exact one, over all draws.
@@ -466,6 +473,7 @@ fn put_together(
                 label: name.label,
                 what: name.what,
                 unit: name.unit,
+                behind: name.behind,
                 exact: exact.value,
                 exact_digits: exact.digits,
                 key: None,

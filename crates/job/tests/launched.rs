@@ -15,6 +15,7 @@ use study::party::PartySetup;
 use tempfile::TempDir;
 
 const NAMES: [&str; 2] = ["clinic", "works"];
+const HERE: &str = "127.0.0.1";
 const ROWS: u32 = 20_000;
 const SHARED: u32 = 4_000;
 
@@ -37,7 +38,7 @@ struct ThreadLauncher {
 
 impl WorkerLauncher for ThreadLauncher {
     fn door(&self) -> (String, u16) {
-        ("127.0.0.1".into(), 0)
+        (HERE.into(), 0)
     }
 
     fn cores(&self) -> usize {
@@ -54,15 +55,15 @@ impl WorkerLauncher for ThreadLauncher {
                 answer.is_gone("there is no room".into());
                 return number as u64;
             }
-            Some(Fate::OtherKey) => answer.has_key(&CalledWorker::new().unwrap().key()).unwrap(),
+            Some(Fate::OtherKey) => answer.has_key(&CalledWorker::new().unwrap().key(), HERE).unwrap(),
             Some(Fate::Ended) => {
                 worker.stop();
-                answer.has_key(&worker.key()).unwrap();
+                answer.has_key(&worker.key(), HERE).unwrap();
             }
-            None => answer.has_key(&worker.key()).unwrap(),
+            None => answer.has_key(&worker.key(), HERE).unwrap(),
         }
         std::thread::spawn(move || {
-            if let Err(error) = worker.work(&summons, "127.0.0.1") {
+            if let Err(error) = worker.work(&summons) {
                 answer.is_gone(error.to_string());
             }
         });

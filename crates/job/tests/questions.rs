@@ -1,6 +1,6 @@
 //! The worked programs of `docs/questions.md`, on files, by every match and engine that they run with,
-//! against what numpy makes of the rows that both parties have: `np.histogram`, `np.mean`, `np.var`,
-//! `np.corrcoef` and `np.linalg.lstsq`, written out here.
+//! against what numpy makes of the rows that both parties have: `np.histogram`, `np.mean`, `np.var` (of
+//! `ddof=1`), `np.corrcoef` and `np.linalg.lstsq`, written out here.
 
 mod both;
 mod common;
@@ -188,11 +188,11 @@ fn truth(people: &[Person]) -> BTreeMap<String, f64> {
     // Cost by dose.
     let of_dose = |d: usize| people.iter().filter(move |p| p.dose == d).map(euro);
     for (d, dose) in DOSES.iter().enumerate() {
-        let mean = average(of_dose(d));
+        let (mean, degrees) = (average(of_dose(d)), of_dose(d).count() as f64 - 1.0);
         all.insert(format!("mean of cost, dose = {dose}"), mean);
         all.insert(
             format!("variance of cost, dose = {dose}"),
-            average(of_dose(d).map(|x| (x - mean).powi(2))),
+            of_dose(d).map(|x| (x - mean).powi(2)).sum::<f64>() / degrees,
         );
         if d > 0 {
             let what = format!("difference of cost, dose = {dose} against dose = none");
@@ -265,6 +265,13 @@ fn check(people: &[Person], name: &str, derived: &BTreeMap<String, DerivedView>)
             low.is_none_or(|low| low <= value) && high.is_none_or(|high| value <= high)
         };
         assert!(view.intervals.iter().any(inside), "{name}: {view:?}");
+        // An interval ends where its range does, at the latest.
+        let [least, most] = view.range.unwrap_or_default();
+        let ends = || view.intervals.iter().flatten().flatten();
+        assert!(least.is_none_or(|least| ends().all(|end| *end >= least - 1e-9)), "{name}: {view:?}");
+        assert!(most.is_none_or(|most| ends().all(|end| *end <= most + 1e-9)), "{name}: {view:?}");
+        let bounded = ["mean", "variance", "standard-deviation", "correlation", "covariance", "odds-ratio"];
+        assert!(view.range.is_some() || !bounded.contains(&&*view.statistic), "{name}: {view:?}");
     }
     derived.values().for_each(|view| check_p_values(name, view));
 }

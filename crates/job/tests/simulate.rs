@@ -254,7 +254,7 @@ fn modes_with_public_groups_are_tried() {
         let (data, made_up) = (data.collect(), Vec::new());
         let asked = SimulationQuestion { file, data, made_up, draws: 10, seed: 1, threads: 1 };
         let error = simulate(&asked, &|_, _, _| ()).unwrap_err().to_string();
-        assert!(error.contains("fewer than the minimum of 1000 rows"), "{error}");
+        assert!(error.contains("fewer than the minimum of 1,000 rows"), "{error}");
     }
 }
 
@@ -277,7 +277,7 @@ fn groups_that_are_too_small_are_refused_and_counted() {
     let (file, folder) = made(LIFT, [2000, 1500]);
     let simulation = tried(&file, folder.path(), 300);
     let part = &simulation.runs[0].views[0].parts[0];
-    assert!(part.refused.as_ref().unwrap().contains("fewer than the minimum of 1000"), "{part:?}");
+    assert!(part.refused.as_ref().unwrap().contains("fewer than the minimum of 1,000"), "{part:?}");
     assert!(part.refused_share.unwrap() > 0.2, "{part:?}");
     let lift = &part.numbers[0];
     assert!(lift.exact.is_some() && lift.released.is_none() && lift.spread.as_ref().unwrap().shown < 240);

@@ -417,7 +417,7 @@ fn the_true_charge_of_the_published_algorithm_meets_the_cap_first() {
 fn a_group_too_small_to_publish_is_not_said() {
     let world = world(1500, &|s| s.replace("mode = \"sums\"", "mode = \"variance\""));
     let checked = job::run::check(&world.parties[0]).unwrap();
-    assert!(checked[0].too_small[0].contains("fewer than the study's minimum_group of 1000"));
+    assert!(checked[0].too_small[0].contains("fewer than the study's minimum_group of 1,000"));
     assert!(job::run::check(&world.parties[1]).unwrap()[0].too_small.is_empty());
     let [publisher, advertiser] =
         both(&world.parties, &Watch::none()).map(|r| r.expect_err("groups of 750").to_string());

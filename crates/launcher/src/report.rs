@@ -1,7 +1,7 @@
 //! What a run used: as a line for people and as one JSON object.
 
 use osprey::Stats;
-use page::numbers::{binary, duration};
+use page::numbers::{binary, count, duration};
 use serde::{Deserialize, Serialize};
 
 /// The report of `osprey run`: what the runtime counted in the last pass, and what the launcher knows
@@ -57,18 +57,37 @@ pub struct SpeculationReport {
 
 /// How many times over all that the region holds is read before the summary says what that comes of.
 const SWEPT: u64 = 8;
+/// How often a trace comes back to every chunk before the summary says the same of addresses that jump.
+const SCATTERED: u64 = 64;
 
 impl OspreyReport {
     /// What to change in a program whose accesses cost far more than their data; nothing of others.
     pub fn advice(&self) -> Option<String> {
         let held = self.run.peak_chunks * self.run.chunk;
-        let times = self.run.bytes_read.checked_div(held).filter(|times| *times >= SWEPT)?;
+        match self.run.bytes_read.checked_div(held) {
+            Some(times) if times >= SWEPT => Some(format!(
+                "it read {times} times the {} that its region holds: it goes over all of that again and \
+                 again. Let its loops finish a part that fits into memory before they begin the next one, or \
+                 give it more memory (docs/osprey/patterns.md)",
+                binary(held)
+            )),
+            _ => self.scattered(),
+        }
+    }
+
+    /// What is said of a trace that comes back to its chunks all the time, as addresses do that jump about.
+    fn scattered(&self) -> Option<String> {
+        let passes = [self.speculation.as_ref().and_then(|pass| pass.stats.as_ref()), Some(&self.run)];
+        let of = passes.into_iter().flatten().find(|stats| stats.trace_entries > 0)?;
+        let times = of.trace_entries.checked_div(of.peak_chunks).filter(|times| *times >= SCATTERED)?;
         Some(format!(
-            "it read {times} times the {} that its region holds: it goes over all of that again and again. \
-             Let \
-             its loops finish a part that fits into memory before they begin the next one, or give it more \
-             memory (docs/osprey/patterns.md)",
-            binary(held)
+            "its trace comes back {} times to each of the {} chunks of {} that its region holds: its \
+             addresses jump about, and each jump costs the speculative pass a fault, and a run with less \
+             memory may read a chunk for it. Put together what is used together; smaller chunks (--chunk \
+             64K) read less that is not used (docs/osprey/patterns.md)",
+            count(times),
+            count(of.peak_chunks),
+            binary(of.chunk)
         ))
     }
 
@@ -136,6 +155,23 @@ mod tests {
         assert_eq!(of(SWEPT - 1), None);
         let advice = of(109).expect("it sweeps");
         assert!(advice.starts_with("it read 109 times the 512 MiB that its region holds"), "{advice}");
+    }
+
+    /// Whoever sweeps a few times does not jump about.
+    #[test]
+    fn whoever_jumps_about_is_told_by_the_speculative_pass() {
+        let of = |touches: u64| {
+            let stats =
+                Stats { peak_chunks: 512, chunk: 2 << 20, trace_entries: touches * 512, ..Stats::default() };
+            let speculation = SpeculationReport { stats: Some(stats), ..SpeculationReport::default() };
+            OspreyReport { speculation: Some(speculation), ..OspreyReport::default() }.advice()
+        };
+        assert_eq!(of(SCATTERED - 1), None);
+        let advice = of(2_500).expect("it jumps");
+        assert!(
+            advice.starts_with("its trace comes back 2,500 times to each of the 512 chunks of 2 MiB"),
+            "{advice}"
+        );
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub fn examples() -> Vec<Vec<u8>> {
         Topic::Begin { agreement: [4; 32] },
         Topic::Lane { nonce: [5; 32], run: [6; 32], lane: 7, generation: 8 },
         Topic::Routes,
+        Topic::Services,
     ];
     let (from, to) = (base::PartyId(0), base::PartyId(1));
     let hello = |topic| Hello { version: FORMAT_VERSION, from, to, verdict: HelloVerdict::Question, topic };

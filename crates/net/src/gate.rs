@@ -18,6 +18,7 @@
 
 mod carried;
 pub(crate) mod link;
+mod routes;
 pub(crate) mod words;
 
 pub use link::GateAccess;
@@ -33,11 +34,11 @@ use crate::socket::{SocketChannel, TimeLimit, tune};
 use crate::tls::{Tls, TlsRefusal};
 use base::{Error, PartyId, hex, limits};
 use carried::{CarriedConnection, CarriedConnections};
+use routes::GateRoutes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -50,7 +51,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Events that wait to be told.
 const EVENTS: usize = 256;
 /// Refusals of one second that are told one by one.
-const TOLD: u32 = 4;
+const REFUSALS_TOLD: u64 = 4;
+/// Connections that go on, or end, within one second and are told one by one.
+const CARRIED_TOLD: u64 = 64;
 
 /// The name by which parties come to meet one that listens: a hash of what they agreed on and of its key. Who
 /// does not know the study cannot say of which one it is.
@@ -122,10 +125,14 @@ pub enum GateEvent {
         /// Why.
         why: String,
     },
-    /// More were, within a second.
+    /// Within a second there were more than are told one by one.
     More {
-        /// How many.
+        /// How many more were turned away.
         refused: u64,
+        /// How many more connections went on.
+        carried: u64,
+        /// How many more ended.
+        ended: u64,
     },
 }
 
@@ -139,21 +146,51 @@ pub struct PublicGate {
 
 /// What the threads of a gate share.
 struct GateShared {
-    routes: Mutex<HashMap<String, GateRoute>>,
+    routes: Mutex<GateRoutes>,
     carried: CarriedConnections,
     to: Vec<IpNetwork>,
-    coordinators: AtomicUsize,
     /// Ended with the gate.
     streams: Mutex<Vec<Weak<TcpStream>>>,
     events: SyncSender<GateEvent>,
+    told: Mutex<SecondsEvents>,
     over: AtomicBool,
 }
 
-struct GateRoute {
-    to: String,
-    /// Which connection registered it, and whose.
-    link: u64,
-    key: KeyFingerprint,
+/// How much of this second was told: refusals, connections that went on, and that ended.
+struct SecondsEvents {
+    begun: Instant,
+    counts: [u64; 3],
+}
+
+/// What of each kind is told in a second.
+const MOST_TOLD: [u64; 3] = [REFUSALS_TOLD, CARRIED_TOLD, CARRIED_TOLD];
+
+impl SecondsEvents {
+    fn new() -> Self {
+        Self { begun: Instant::now(), counts: [0; 3] }
+    }
+
+    /// Counts an event; whether it is told by itself.
+    fn tells(&mut self, event: &GateEvent) -> bool {
+        let kind = match event {
+            GateEvent::Refused { .. } => 0,
+            GateEvent::Carried { .. } => 1,
+            GateEvent::Ended { .. } => 2,
+            _ => return true,
+        };
+        self.counts[kind] += 1;
+        self.counts[kind] <= MOST_TOLD[kind]
+    }
+
+    /// How much was not told of a second that is over.
+    fn rest(&mut self) -> Option<GateEvent> {
+        if self.begun.elapsed() < Duration::from_secs(1) {
+            return None;
+        }
+        let Self { counts, .. } = std::mem::replace(self, Self::new());
+        let [refused, carried, ended] = [0, 1, 2].map(|kind| counts[kind].saturating_sub(MOST_TOLD[kind]));
+        (refused + carried + ended > 0).then_some(GateEvent::More { refused, carried, ended })
+    }
 }
 
 impl PublicGate {
@@ -163,15 +200,11 @@ impl PublicGate {
     /// When one cannot be used.
     pub fn open(setup: &GateSetup) -> Result<Self, Error> {
         let (events, told) = sync_channel(EVENTS);
-        let shared = Arc::new(GateShared {
-            routes: Mutex::default(),
-            carried: CarriedConnections::new(descriptors()),
-            to: setup.to.clone(),
-            coordinators: AtomicUsize::new(0),
-            streams: Mutex::default(),
-            events,
-            over: AtomicBool::new(false),
-        });
+        let mut keys = setup.coordinators.clone();
+        keys.sort_unstable();
+        keys.dedup();
+        let carried = CarriedConnections::new(descriptors(), keys.len());
+        let shared = Arc::new(GateShared::new(carried, setup.to.clone(), events));
         let keys = DoorPolicy::Pinned(Tls::new(&setup.identity, setup.coordinators.clone())?);
         let inside = Acceptor::bind(&setup.inside, keys, Admission::new(Vec::new(), HANDSHAKE))?;
         let welcome = Arc::new(GateWelcome(shared.clone()));
@@ -187,7 +220,7 @@ impl PublicGate {
 
     /// Hands connections on until `stop`; then ends those that there are.
     pub fn serve(&self, stop: &AtomicBool, log: &dyn Fn(GateEvent)) {
-        let (mut second, mut told, mut untold, mut links) = (Instant::now(), 0, 0, 0);
+        let mut links = 0;
         while !stop.load(Ordering::Relaxed) {
             match self.inside.arrivals.recv_timeout(LOOK) {
                 Ok(arrival) => {
@@ -198,22 +231,13 @@ impl PublicGate {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             self.shared.carried.settle();
-            self.events.try_iter().take(EVENTS).for_each(log);
-            if second.elapsed() >= Duration::from_secs(1) {
-                if untold > 0 {
-                    log(GateEvent::More { refused: untold });
-                }
-                (second, told, untold) = (Instant::now(), 0, 0);
-            }
             for side in [&self.public, &self.inside] {
                 for TurnedAway { from, why } in side.turned_away.try_iter().take(QUEUE) {
-                    match told < TOLD {
-                        true => log(GateEvent::Refused { from, why: refusal_text(&why) }),
-                        false => untold += 1,
-                    }
-                    told += 1;
+                    self.shared.tell(GateEvent::Refused { from, why: refusal_text(&why) });
                 }
             }
+            self.events.try_iter().take(EVENTS).for_each(log);
+            lock(&self.shared.told).rest().into_iter().for_each(log);
         }
     }
 }
@@ -246,9 +270,16 @@ fn refusal_text(why: &TlsRefusal) -> String {
 }
 
 impl GateShared {
+    fn new(carried: CarriedConnections, to: Vec<IpNetwork>, events: SyncSender<GateEvent>) -> Self {
+        let (routes, streams, over) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
+        Self { routes, carried, to, streams, events, told: Mutex::new(SecondsEvents::new()), over }
+    }
+
     /// An operator who does not read misses what is said meanwhile.
     fn tell(&self, event: GateEvent) {
-        let _ = self.events.try_send(event);
+        if lock(&self.told).tells(&event) {
+            let _ = self.events.try_send(event);
+        }
     }
 
     fn hold(&self, stream: &Arc<TcpStream>) {
@@ -286,20 +317,23 @@ impl GateShared {
     fn take_coordinator(self: Arc<Self>, arrival: Arrival, link: u64) {
         let Arrival { mut channel, hello, key, from } = arrival;
         let Some(key) = key else { return };
-        let full = self.coordinators.load(Ordering::Relaxed) >= limits::GATE_COORDINATORS;
-        let verdict = match hello {
-            Ok(Hello { topic: Topic::Routes, verdict: HelloVerdict::Question, .. }) if full => {
-                HelloVerdict::Busy
-            }
-            Ok(Hello { topic: Topic::Routes, verdict: HelloVerdict::Question, .. }) => HelloVerdict::Taken,
-            _ => HelloVerdict::Version,
+        let asks = matches!(hello, Ok(Hello { topic: Topic::Routes, verdict: HelloVerdict::Question, .. }));
+        let verdict = match asks {
+            false => HelloVerdict::Version,
+            true if lock(&self.routes).begin(key) => HelloVerdict::Taken,
+            true => HelloVerdict::Busy,
         };
         let said = channel.send(&routes_hello(verdict).encode()).and_then(|()| channel.finish());
-        if verdict != HelloVerdict::Taken || said.and_then(|()| channel.begin(HANDSHAKE)).is_err() {
-            let why = format!("it proves {key} and comes for no routes, or too many coordinators are here");
+        if verdict != HelloVerdict::Taken {
+            let why = format!("it proves {key} and comes for no routes, or too many with that key are here");
             return self.tell(GateEvent::Refused { from, why });
         }
-        self.coordinators.fetch_add(1, Ordering::Relaxed);
+        let leave = move |shared: &Self| lock(&shared.routes).end(link, key, Instant::now());
+        if said.and_then(|()| channel.begin(HANDSHAKE)).is_err() {
+            leave(&self);
+            let why = format!("it proves {key}, and is gone");
+            return self.tell(GateEvent::Refused { from, why });
+        }
         self.hold(channel.stream());
         self.tell(GateEvent::Coordinator { key, from });
         let counted = self.clone();
@@ -308,17 +342,12 @@ impl GateShared {
             while talks && !self.over.load(Ordering::Relaxed) {
                 talks = self.next_word(&mut channel, link, key).is_some();
             }
-            let mut routes = lock(&self.routes);
-            let before = routes.len();
-            routes.retain(|_, route| route.link != link);
-            let gone = before - routes.len();
-            drop(routes);
-            self.coordinators.fetch_sub(1, Ordering::Relaxed);
-            self.tell(GateEvent::CoordinatorLeft { key, routes: gone });
+            let routes = leave(&self);
+            self.tell(GateEvent::CoordinatorLeft { key, routes });
         };
         if std::thread::Builder::new().name("gate routes".into()).spawn(listen).is_err() {
             // The connection closes, and the coordinator comes again.
-            counted.coordinators.fetch_sub(1, Ordering::Relaxed);
+            leave(&counted);
         }
     }
 
@@ -340,22 +369,16 @@ impl GateShared {
     }
 
     fn do_word(&self, word: GateWord, link: u64, key: KeyFingerprint) -> GateAnswer {
-        let mut routes = lock(&self.routes);
         match word {
-            GateWord::Route { name, to } => match routes.get(&name) {
-                // A coordinator that was started again takes the place of the one before it.
-                Some(route) if route.key != key => GateAnswer::Taken,
-                None if routes.len() >= limits::GATE_ROUTES => GateAnswer::Full,
-                _ => {
-                    self.tell(GateEvent::Routed { name: name.clone(), to: to.clone() });
-                    routes.insert(name, GateRoute { to, link, key });
-                    GateAnswer::Done
+            GateWord::Route { name, to } => {
+                let answer = lock(&self.routes).register(&name, &to, (link, key), Instant::now());
+                if answer == GateAnswer::Done {
+                    self.tell(GateEvent::Routed { name, to });
                 }
-            },
+                answer
+            }
             GateWord::Close { name } => {
-                if routes.get(&name).is_some_and(|route| route.link == link) {
-                    routes.remove(&name);
-                }
+                lock(&self.routes).close(&name, link);
                 GateAnswer::Done
             }
         }
@@ -384,15 +407,15 @@ impl Welcome for GateWelcome {
             Some(_) => refuse("it asks for no name, or does not speak TLS"),
             None => TlsRefusal::Silent(bound.limit),
         })?;
-        let to = lock(&shared.routes).get(&name).map(|route| route.to.clone());
-        let to = to.ok_or_else(|| refuse("it asks for a name that nobody registered"))?;
+        let found = lock(&shared.routes).find(&name);
+        let (to, key) = found.ok_or_else(|| refuse("it asks for a name that nobody registered"))?;
         let far =
             shared.reach(&to).map_err(|e| TlsRefusal::Io(format!("{to}, where {name} goes, fails: {e}")))?;
         let failed = |e: std::io::Error| TlsRefusal::of_io(&e, bound.limit);
         tune(near, Duration::from_millis(limits::DEADLINE_MS)).map_err(failed)?;
         near.set_read_timeout(None).and_then(|()| near.set_write_timeout(None)).map_err(failed)?;
         shared.hold(near);
-        CarriedConnection::start(shared, name, from, [near.clone(), Arc::new(far)])?;
+        CarriedConnection::start(shared, (name, key), from, [near.clone(), Arc::new(far)])?;
         Ok(None)
     }
 }
@@ -409,50 +432,33 @@ fn descriptors() -> usize {
 mod tests {
     use super::*;
 
-    pub(super) fn shared() -> (GateShared, Receiver<GateEvent>) {
+    /// With so many descriptors, of so many keys.
+    pub(super) fn shared(descriptors: usize, keys: usize) -> (GateShared, Receiver<GateEvent>) {
         let (events, told) = sync_channel(EVENTS);
-        let shared = GateShared {
-            routes: Mutex::default(),
-            carried: CarriedConnections::new(8),
-            to: Vec::new(),
-            coordinators: AtomicUsize::new(0),
-            streams: Mutex::default(),
-            events,
-            over: AtomicBool::new(false),
-        };
-        (shared, told)
+        (GateShared::new(CarriedConnections::new(descriptors, keys), Vec::new(), events), told)
     }
 
-    fn route(number: usize, to: &str) -> GateWord {
-        GateWord::Route { name: format!("l{number}-0.00.tacit.invalid"), to: to.to_owned() }
-    }
-
+    /// However many come within a second, the log and the queue before it stay short, and what is seldom is
+    /// told.
     #[test]
-    fn a_name_stays_with_the_key_that_registered_it() {
-        let (shared, _told) = shared();
-        let keys = [1, 2].map(|byte| KeyFingerprint::from_bytes([byte; 16]));
-        let to = |shared: &GateShared| lock(&shared.routes)["l0-0.00.tacit.invalid"].to.clone();
-        assert_eq!(shared.do_word(route(0, "a:1"), 1, keys[0]), GateAnswer::Done);
-        assert_eq!(shared.do_word(route(0, "b:1"), 2, keys[1]), GateAnswer::Taken);
-        assert_eq!(to(&shared), "a:1");
-        // Started again, before the gate has noticed that the first one is gone.
-        assert_eq!(shared.do_word(route(0, "c:1"), 3, keys[0]), GateAnswer::Done);
-        assert_eq!(to(&shared), "c:1");
-        let close = || GateWord::Close { name: "l0-0.00.tacit.invalid".to_owned() };
-        assert_eq!(shared.do_word(close(), 1, keys[0]), GateAnswer::Done);
-        assert_eq!(to(&shared), "c:1", "the first one's word comes late");
-        assert_eq!(shared.do_word(close(), 3, keys[0]), GateAnswer::Done);
-        assert!(lock(&shared.routes).is_empty());
-    }
-
-    #[test]
-    fn there_are_so_many_routes_and_no_more() {
-        let (shared, _told) = shared();
-        let key = KeyFingerprint::from_bytes([1; 16]);
-        for number in 0..limits::GATE_ROUTES {
-            assert_eq!(shared.do_word(route(number, "a:1"), 1, key), GateAnswer::Done);
+    fn what_comes_often_is_counted() {
+        let (shared, told) = shared(8, 1);
+        // In the same second, however slow the machine.
+        lock(&shared.told).begun = Instant::now() + Duration::from_secs(3600);
+        let (from, name) = (SocketAddr::from(([192, 0, 2, 1], 1)), || "m.00.tacit.invalid".to_owned());
+        for _ in 0..1000 {
+            shared.tell(GateEvent::Carried { name: name(), from });
+            shared.tell(GateEvent::Ended { name: name(), bytes: [0; 2] });
+            shared.tell(GateEvent::Refused { from, why: String::new() });
         }
-        assert_eq!(shared.do_word(route(limits::GATE_ROUTES, "a:1"), 1, key), GateAnswer::Full);
-        assert_eq!(shared.do_word(route(0, "b:1"), 1, key), GateAnswer::Done, "one that there is");
+        shared.tell(GateEvent::Routed { name: name(), to: "a:1".to_owned() });
+        let said: Vec<GateEvent> = told.try_iter().collect();
+        assert_eq!(said.len() as u64, 2 * CARRIED_TOLD + REFUSALS_TOLD + 1);
+        assert!(matches!(said.last(), Some(GateEvent::Routed { .. })));
+        lock(&shared.told).begun = Instant::now().checked_sub(Duration::from_secs(2)).unwrap();
+        let more = lock(&shared.told).rest();
+        let (refused, carried) = (1000 - REFUSALS_TOLD, 1000 - CARRIED_TOLD);
+        assert_eq!(more, Some(GateEvent::More { refused, carried, ended: carried }));
+        assert_eq!(lock(&shared.told).rest(), None, "a second begins");
     }
 }

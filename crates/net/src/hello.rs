@@ -2,18 +2,18 @@
 //!
 //! A hello has 96 bytes, all numbers little endian:
 //!
-//! | bytes | control connection | worker connection | word to begin | lane ([`crate::lanes`]) | routes |
-//! |---|---|---|---|---|---|
-//! | 0..8 | `TACIT/ch` | the same | the same | the same | the same |
-//! | 8..10 | format version | the same | the same | the same | the same |
-//! | 10 | kind: 1 | 2 | 3 | 4 | 5 |
-//! | 11, 12 | sender and receiver: party indices | the same | the same | the same | zero |
-//! | 13 | verdict: 0 in a question (10 where it takes no part), otherwise why (1 = taken) | the same | the same | 0 or 1 | 0, 1 or 5 |
-//! | 14..16 | zero | the same | the same | the same | the same |
-//! | 16..48 | the sender's nonce | the session id | zero | the sender's nonce | zero |
-//! | 48..80 | the sender's agreement (hash of the study) | zero | the agreement that is to begin | the run | zero |
-//! | 80..92 | zero | lane, first lane and number of lanes asked for | zero | lane, generation, zero | zero |
-//! | 92..96 | zero | zero | zero | zero | zero |
+//! | bytes | control connection | worker connection | word to begin | lane ([`crate::lanes`]) | routes | services ([`crate::services`]) |
+//! |---|---|---|---|---|---|---|
+//! | 0..8 | `TACIT/ch` | the same | the same | the same | the same | the same |
+//! | 8..10 | format version | the same | the same | the same | the same | the same |
+//! | 10 | kind: 1 | 2 | 3 | 4 | 5 | 6 |
+//! | 11, 12 | sender and receiver: party indices | the same | the same | the same | zero | zero |
+//! | 13 | verdict: 0 in a question (10 where it takes no part), otherwise why (1 = taken) | the same | the same | 0 or 1 | 0, 1 or 5 | 0, 1 or 5 |
+//! | 14..16 | zero | the same | the same | the same | the same | the same |
+//! | 16..48 | the sender's nonce | the session id | zero | the sender's nonce | zero | zero |
+//! | 48..80 | the sender's agreement (hash of the study) | zero | the agreement that is to begin | the run | zero | zero |
+//! | 80..92 | zero | lane, first lane and number of lanes asked for | zero | lane, generation, zero | zero | zero |
+//! | 92..96 | zero | zero | zero | zero | zero | zero |
 //!
 //! Routes are those of a gate ([`crate::gate`]).
 
@@ -45,6 +45,7 @@ pub(crate) enum Topic {
     Begin { agreement: [u8; 32] },
     Lane { nonce: [u8; 32], run: [u8; 32], lane: u32, generation: u32 },
     Routes,
+    Services,
 }
 
 /// The listening side's answer.
@@ -109,6 +110,7 @@ impl Hello {
                 bytes[84..88].copy_from_slice(&generation.to_le_bytes());
             }
             Topic::Routes => bytes[10] = 5,
+            Topic::Services => bytes[10] = 6,
         }
         bytes
     }
@@ -130,6 +132,7 @@ impl Hello {
             3 => Topic::Begin { agreement: word(48) },
             4 => Topic::Lane { nonce: word(16), run: word(48), lane: number(80), generation: number(84) },
             5 => Topic::Routes,
+            6 => Topic::Services,
             _ => return Err(NoHello::Malformed),
         };
         let verdict = HelloVerdict::of(bytes[13]).ok_or(NoHello::Malformed)?;
@@ -172,15 +175,14 @@ mod tests {
         let lane =
             lane.prop_map(|(nonce, run, lane, generation)| Topic::Lane { nonce, run, lane, generation });
         let head = (any::<u8>(), any::<u8>(), 0u8..11);
-        (head, prop_oneof![control, worker, begin, lane, Just(Topic::Routes)]).prop_map(
-            |((from, to, verdict), topic)| Hello {
+        (head, prop_oneof![control, worker, begin, lane, Just(Topic::Routes), Just(Topic::Services)])
+            .prop_map(|((from, to, verdict), topic)| Hello {
                 version: FORMAT_VERSION,
                 from: PartyId(from),
                 to: PartyId(to),
                 verdict: HelloVerdict::of(verdict).unwrap(),
                 topic,
-            },
-        )
+            })
     }
 
     proptest! {

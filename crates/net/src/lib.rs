@@ -24,6 +24,7 @@ mod network;
 mod progress;
 mod refusal;
 pub mod relay;
+pub mod services;
 mod session;
 mod socket;
 mod stop;

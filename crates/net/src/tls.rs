@@ -130,8 +130,8 @@ fn provider() -> CryptoProvider {
 /// Both roles of one party towards some peers.
 #[derive(Clone)]
 pub(crate) struct Tls {
-    client: Arc<ClientConfig>,
-    server: Arc<ServerConfig>,
+    pub(crate) client: Arc<ClientConfig>,
+    pub(crate) server: Arc<ServerConfig>,
 }
 
 impl Tls {

@@ -6,13 +6,14 @@ mod common;
 use base::Error;
 use common::{HOSPITALS, Keys, REGISTRY, listen, meet};
 use net::gate::{GateAccess, GateEvent, GateSetup, PublicGate, meeting_label};
+use net::lanes::{LanePort, ListeningPort};
 use net::{Identity, KeyFingerprint, Meeting, Rendezvous};
 use rustls::client::ClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -268,6 +269,85 @@ fn who_is_refused_and_stays_keeps_no_place() {
     );
     drop(stays);
     assert!(listening.join().is_err(), "nobody else has come");
+}
+
+/// Hands on to a gate's inside address, until it is cut.
+struct Relay {
+    at: SocketAddr,
+    ends: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Relay {
+    fn before(gate: &TestGate) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (at, inside, ends) =
+            (listener.local_addr().unwrap(), gate.inside, Arc::<Mutex<Vec<_>>>::default());
+        let kept = ends.clone();
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                let pair = [near.unwrap(), TcpStream::connect(inside).unwrap()];
+                for (from, to) in [(0, 1), (1, 0)] {
+                    let [mut from, mut to] = [from, to].map(|end: usize| pair[end].try_clone().unwrap());
+                    std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+                }
+                kept.lock().unwrap().extend(pair);
+            }
+        });
+        Self { at, ends }
+    }
+
+    fn cut(&self) {
+        self.ends.lock().unwrap().drain(..).for_each(|end| _ = end.shutdown(Shutdown::Both));
+    }
+}
+
+/// The lanes' port of a listening party that met through a gate.
+fn lanes_of(meeting: &mut Meeting) -> ListeningPort {
+    match meeting.lane_port().unwrap() {
+        LanePort::Listens(port) => port,
+        LanePort::Dials(_) => panic!("it listens"),
+    }
+}
+
+/// What lies between a coordinator and its gate breaks; what the gate carries does not.
+#[test]
+fn a_coordinator_whose_connection_broke_registers_again_and_keeps_its_names() {
+    let (keys, others) = (Keys::new(), Keys::new());
+    let gate = TestGate::before(&[keys.study[1], others.study[1]]);
+    let relay = Relay::before(&gate);
+    let access = gate.access().map(|access| GateAccess { address: relay.at.to_string(), ..access });
+    let listening = listen(keys.tls(HOSPITALS), 0, |meet| meet.behind(access));
+    let at = Rendezvous::Dial(gate.public.to_string());
+    let mut outside = meet(REGISTRY, at, keys.tls(REGISTRY)).meet(0).unwrap();
+    let mut inside = listening.join().unwrap();
+    let port = lanes_of(&mut inside);
+    let worker = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (run, to) = ([3; 32], worker.local_addr().unwrap().to_string());
+    assert!(port.route(&run, 0, 0, &to).unwrap());
+    relay.cut();
+    gate.hear("the end of the routes", |event| matches!(event, GateEvent::CoordinatorLeft { routes: 2, .. }));
+    // Another coordinator of this gate knows the names, as whoever watches the network does.
+    let (_other, mut another) = met_through(&gate, &others, 0);
+    let error = lanes_of(&mut another).route(&run, 0, 1, "127.0.0.1:9").unwrap_err().to_string();
+    assert!(error.contains("another coordinator, with another key"), "{error}");
+    // The first one goes on: its next lane brings all of its routes back.
+    assert!(port.route(&run, 1, 0, &to).unwrap());
+    let lanes: Vec<String> = (gate.said.lock().unwrap().iter())
+        .filter_map(|event| match event {
+            GateEvent::Routed { name, to: led } if *led == to => Some(name.clone()),
+            _ => None,
+        })
+        .collect();
+    for name in [&lanes[0], lanes.last().unwrap()] {
+        let mut comes = TcpStream::connect(gate.public).unwrap();
+        comes.write_all(&client_hello(name)).unwrap();
+        let mut first = [0; 3];
+        worker.accept().unwrap().0.read_exact(&mut first).unwrap();
+        assert_eq!(first[0], FIRST_BYTES[0], "{name}");
+    }
+    inside.control[0].1.send(&[7]).unwrap();
+    inside.control[0].1.finish().unwrap();
+    outside.control[0].1.recv(&mut [0]).unwrap();
 }
 
 /// Sends from inside to outside, which is more than who is refused is told.

@@ -29,6 +29,22 @@ pub fn wrapped(text: &str, columns: usize, first: &str, further: &str) -> Vec<St
     lines
 }
 
+/// Lines of a text where those that are too long are broken; what comes of one stands under it, so many columns
+/// further in. Without a width lines stay whole.
+#[must_use]
+pub fn fitted(text: &str, columns: Option<usize>, further: usize) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let line = |line: &str| {
+        if line.chars().count() <= columns {
+            return line.to_owned();
+        }
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let [first, others] = [indent, indent + further].map(|columns| " ".repeat(columns));
+        wrapped(line, columns, &first, &others).join("\n")
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Columns of the name of a fact.
 const NAME: usize = 11;
 
@@ -65,6 +81,13 @@ mod tests {
         assert_eq!(wrapped("a-long-word b", 4, "# ", "# "), ["# a-long-word", "# b"]);
         assert_eq!(wrapped("", 4, "x", ""), ["x"]);
         assert_eq!(wrapped("by 58 %, or", 6, "", ""), ["by", "58 %,", "or"]);
+    }
+
+    #[test]
+    fn only_long_lines_are_broken() {
+        let text = "  a  b\n  one two three\n";
+        assert_eq!(fitted(text, Some(10), 4), "  a  b\n  one two\n      three\n");
+        assert_eq!(fitted(text, None, 4), text);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Numbers for people: thousands separators, no negative zero, never `NaN`.
 
+pub use base::grouped;
+
 /// What stands where there is no number.
 pub const MISSING: &str = "n/a";
 /// Larger numbers are written as a power of ten.
@@ -88,24 +90,6 @@ pub fn up(value: f64, digits: i32) -> String {
     let step = 10f64.powi(value.log10().floor() as i32 + 1 - digits);
     // A number that is short as it is stays so.
     short((value / step - 1e-6).ceil() * step, digits)
-}
-
-/// A decimal number in text, with thousands separators; other text unchanged.
-pub fn grouped(text: &str) -> String {
-    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
-    let (whole, fraction) = rest.find('.').map_or((rest, ""), |at| rest.split_at(at));
-    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    if !is_digits(whole) || !(fraction.is_empty() || is_digits(&fraction[1..])) {
-        return text.to_owned();
-    }
-    let mut out = String::from(sign);
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out + fraction
 }
 
 /// A decimal number in text without the zeros that end its fraction; other text unchanged.

@@ -1,6 +1,7 @@
 //! Figures in SVG without a view box: horizontal places are percentages, vertical ones pixels. So a figure
 //! fills any width, from a phone to a printed page, and its text never shrinks.
 
+use crate::lines::wrapped;
 use crate::markup::{Markup, element, text};
 
 /// Where the plotting area begins and ends, in percent; the rest keeps the outer tick labels inside.
@@ -8,8 +9,11 @@ const LEFT: f64 = 4.0;
 const RIGHT: f64 = 96.0;
 /// Ticks wanted on an axis.
 const TICKS: f64 = 5.0;
-/// Height of the axis, in pixels.
-pub const AXIS_HEIGHT: u32 = 34;
+/// Height of the axis with a title of one line, in pixels, and of each further line.
+const AXIS_HEIGHT: u32 = 34;
+const TITLE_LINE: u32 = 15;
+/// Characters of an axis' title that stand in one line on a phone.
+const TITLE_CHARS: usize = 42;
 
 /// A linear axis.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +65,12 @@ impl Axis {
         format!("{:.3}%", self.percent(value))
     }
 
+    /// The height of an axis with this title, in pixels.
+    pub fn height(title: &str) -> u32 {
+        let lines = wrapped(title, TITLE_CHARS, "", "").len() as u32;
+        AXIS_HEIGHT + (lines - 1) * TITLE_LINE
+    }
+
     /// Grid lines over the strips of marks (top and bottom of each), so that none crosses the words between
     /// them; tick labels below `bottom`, and the title of the axis.
     pub fn draw(&self, strips: &[(u32, u32)], bottom: u32, title: &str) -> Vec<Markup> {
@@ -79,7 +89,8 @@ impl Axis {
         let zero = self.reference.map(|value| self.x(value));
         let lines = zero.iter().flat_map(|x| strips.iter().map(|&(from, to)| vertical(x, from, to, "zero")));
         parts.extend(lines);
-        parts.push(label("50%", bottom + 30, "tick", title));
+        let titles = (bottom + 30..).step_by(TITLE_LINE as usize).zip(wrapped(title, TITLE_CHARS, "", ""));
+        parts.extend(titles.map(|(y, line)| label("50%", y, "tick", &line)));
         parts
     }
 }

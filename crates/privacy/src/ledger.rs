@@ -25,6 +25,7 @@ mod layout;
 mod lineages;
 mod paid;
 mod peers;
+mod promises;
 mod records;
 mod runs;
 mod statement;
@@ -32,7 +33,7 @@ mod succession;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use afford::MORE_BUDGET;
+pub use afford::{MORE_BUDGET, shortfall};
 use afford::{afford, afford_all};
 pub use bars::allow_command;
 pub use bars::{ATTEMPTS_AHEAD, PeerLineage, PeerRecord};

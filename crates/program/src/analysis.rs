@@ -365,10 +365,12 @@ fn check_cells(column: &RowColumn) -> Result<(), String> {
             if ty.signed || labels.is_empty() || labels.len() > most {
                 let count = labels.len();
                 let text = format!("the column {name} has {count} labels, which {ty} does not hold");
-                return Err(format!(
-                    "{text}: labels count from 1 in an unsigned type, {} at most",
-                    CellKind::LABELS
-                ));
+                let bits = (usize::BITS - count.leading_zeros()).max(2);
+                let write = match (1..=CellKind::LABELS).contains(&count) {
+                    true => format!("write u{bits}"),
+                    false => format!("{} are the most", CellKind::LABELS),
+                };
+                return Err(format!("{text}: labels count from 1 in an unsigned type; {write}"));
             }
             let mut seen = std::collections::HashSet::new();
             labels.iter().try_for_each(|label| {

@@ -1,6 +1,6 @@
 //! Errors as exceptions of the package.
 
-use base::Error;
+use base::{BudgetShortfall, Error};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use terminal::output::{ExitVerdict, verdict};
@@ -27,6 +27,9 @@ pub(crate) fn exception<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'
     fields.set_item("hint", error.left())?;
     let place = |place: &base::ErrorPlace| (place.file.clone(), place.line, place.column.clone());
     fields.set_item("places", error.places().iter().map(place).collect::<Vec<_>>())?;
+    if let Some(BudgetShortfall { bound, spent, budget, asked }) = error.shortfall() {
+        fields.set_item("shortfall", (bound, spent, budget, asked))?;
+    }
     py.import("tacit._errors")?.getattr("_made")?.call((), Some(&fields))
 }
 

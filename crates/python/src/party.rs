@@ -137,7 +137,8 @@ impl PartyHandle {
         let job = move || {
             let (party, opened) = ready.open()?;
             let side = CheckedSide::of_party(party, opened)?;
-            let SideReport { report, refused, .. } = side.report(CheckSizes { rows, mean }, None)?;
+            let SideReport { report, refused, .. } =
+                side.report(&CheckSizes { rows, mean, ..CheckSizes::default() }, None)?;
             Ok::<_, Error>((json(&report)?, refused))
         };
         let (found, refused) = watched(py, (None, stop), move |_| job())?.map_err(|e| raised(py, &e))?;

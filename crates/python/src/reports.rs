@@ -37,7 +37,7 @@ impl ReportHandle {
 
     /// The numbers as `tacit report --csv` has them: titles of the columns, and a JSON array of
     /// an object each.
-    fn numbers(&self, py: Python<'_>) -> PyResult<(Vec<&'static str>, String)> {
+    fn numbers(&self, py: Python<'_>) -> PyResult<(Vec<String>, String)> {
         let table = NumberTable::of(&self.0);
         let (titles, rows) = table.objects();
         Ok((titles.to_vec(), json(&rows).map_err(|e| raised(py, &e))?))

@@ -88,7 +88,7 @@ impl StudyHandle {
             let same = |(shown, theirs): (String, String)| study::expect_same(&text, (&shown, &theirs));
             let peer_agrees = peer.map(|peer| same(peer).map(|()| true)).transpose()?;
             let side = CheckedSide::of_study(file, text)?;
-            let found = side.report(CheckSizes { rows, mean }, peer_agrees)?;
+            let found = side.report(&CheckSizes { rows, mean, ..CheckSizes::default() }, peer_agrees)?;
             found.refused?;
             json(&found.report)
         };

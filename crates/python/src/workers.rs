@@ -115,10 +115,10 @@ impl LauncherHandle {
         })
     }
 
-    /// A worker is there, and has the key of this fingerprint.
-    fn has_key(&self, py: Python<'_>, number: u64, fingerprint: &str) -> PyResult<()> {
+    /// A worker is there, has the key of this fingerprint, and peers' workers reach it at this host.
+    fn has_key(&self, py: Python<'_>, number: u64, fingerprint: &str, host: &str) -> PyResult<()> {
         let answer = lock(&self.0.answers).get(&number).cloned();
-        let done = answer.map_or(Ok(()), |answer| answer.has_key(fingerprint));
+        let done = answer.map_or(Ok(()), |answer| answer.has_key(fingerprint, host));
         done.map_err(|e| raised(py, &e))
     }
 
@@ -147,10 +147,9 @@ impl WorkerHandle {
         self.0.key()
     }
 
-    /// Does what the coordinator says that the summons names, until it ends; peers' workers reach this
-    /// machine at `host`.
-    fn work(&self, py: Python<'_>, summons: &str, host: &str) -> PyResult<()> {
-        py.detach(|| self.0.work(summons, host)).map_err(|e| raised(py, &e))
+    /// Does what the coordinator says that the summons names, until it ends.
+    fn work(&self, py: Python<'_>, summons: &str) -> PyResult<()> {
+        py.detach(|| self.0.work(summons)).map_err(|e| raised(py, &e))
     }
 
     /// Ends it.

@@ -9,7 +9,7 @@ use crate::joint::{ArmReading, FamilyMechanism, standard_error};
 use crate::normal;
 use crate::rational::{exp2, to_f64};
 use crate::scale::{FixedScale, GaussianMechanism, ReleaseMode};
-use base::Error;
+use base::{Error, grouped};
 use serde::{Deserialize, Serialize};
 
 /// Fewest rows of an arm, noised, for which the intervals of mode `sums` were checked.
@@ -31,7 +31,7 @@ pub struct Reading {
 /// Mean outcome of one arm, with half-widths of its own intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmRate {
-    /// S / n, kept in 0..=R.
+    /// S / n as it came out, so that means subtract to the difference: noise can put it below 0 or above R.
     pub mean: f64,
     /// Half-width of the full interval: chance and noise.
     pub half_width: f64,
@@ -81,8 +81,9 @@ pub fn read_sums(
     for (name, [n, ..]) in [("test", test), ("control", control)] {
         if n < least && !joint.is_without_noise() {
             return Err(Error::input(format!(
-                "the {name} group has about {:.0} rows, fewer than the minimum of {least:.0}: not shown",
-                n.max(0.0)
+                "the {name} group has about {} rows, fewer than the minimum of {}: not shown",
+                whole(n.max(0.0)),
+                whole(least)
             )));
         }
     }
@@ -90,15 +91,15 @@ pub fn read_sums(
     let lift = test[1] / test[0] - control[1] / control[0];
     let noise = t.noise + c.noise;
     let z = normal::critical(reading.confidence);
-    let rate = |arm: &ArmReading| ArmRate {
-        mean: arm.mean,
+    let rate = |arm: &ArmReading, [n, s, _]: [f64; 3]| ArmRate {
+        mean: s / n,
         half_width: z * ((arm.sampling + arm.tau2.sqrt()).max(0.0) + arm.noise).sqrt(),
         noise_half_width: z * arm.noise.sqrt(),
     };
     let mut estimate = around(lift, standard_error(&t, &c), noise.sqrt(), z);
-    let rates = [rate(&t), rate(&c)];
+    let rates = [rate(&t, test), rate(&c, control)];
     // A part of what may be nothing is no number to act on.
-    estimate.relative = (c.mean > rates[1].half_width).then(|| lift / c.mean);
+    estimate.relative = (rates[1].mean > rates[1].half_width).then(|| lift / rates[1].mean);
     estimate.rates = Some(rates);
     Ok(estimate)
 }
@@ -190,7 +191,8 @@ pub fn minimum_detectable_effect(
     let least = minimum_group(joint, reading.minimum_group);
     if (guess.n_test.min(guess.n_control) as f64) < least {
         return Err(Error::input(format!(
-            "a group has fewer than {least:.0} of the assumed rows (--rows): nothing would be released"
+            "a group has fewer than {} of the assumed rows (--rows): nothing would be released",
+            whole(least)
         )));
     }
     let [t, c] = guess.arms().map(|n| joint.expected(n, guess.mean, person));
@@ -242,7 +244,15 @@ pub fn check_public_groups(n_test: u64, n_control: u64, minimum_group: u64) -> R
     if n_test.min(n_control) >= least {
         return Ok(());
     }
-    Err(Error::input(format!("a group has fewer than the minimum of {least} rows: not shown")))
+    Err(Error::input(format!(
+        "a group has fewer than the minimum of {} rows: not shown",
+        whole(least as f64)
+    )))
+}
+
+/// A number of rows, for people.
+fn whole(rows: f64) -> String {
+    grouped(&format!("{rows:.0}"))
 }
 
 fn check_confidence(value: f64) -> Result<(), Error> {
@@ -278,6 +288,20 @@ mod tests {
         assert!((estimate.interval[1] - lift - 1.959_963_984_540_054_5 * se).abs() < 1e-10);
         assert!(estimate.p_value < 1e-10);
         assert!((estimate.relative.unwrap() + 0.7124).abs() < 1e-4);
+    }
+
+    /// A sum that noise made negative is not rounded up: the arms subtract to the difference.
+    #[test]
+    fn means_subtract_to_the_difference() {
+        let joint = FamilyMechanism::new(Change::Person, 100, &ratio(1, 10)).unwrap();
+        for control in [-700.0, -3.0, 0.0, 41.0] {
+            let [t, c] = [[20_000.0, 9_000.0, 90_000.0], [20_000.0, control, 400.0]];
+            let estimate = read_sums(t, c, &joint, &Reading { clamp: 100, ..READING }).unwrap();
+            let [test, other] = estimate.rates.unwrap();
+            assert!((test.mean - other.mean - estimate.lift).abs() < 1e-12, "{estimate:?}");
+            assert!((other.mean - control / 20_000.0).abs() < 1e-15 && other.half_width > 0.0);
+            assert_eq!(estimate.relative, None, "a mean that may be 0");
+        }
     }
 
     #[test]

@@ -3,13 +3,13 @@
 //! Labels come from a study and its peers: none becomes a formula where a file is opened. Released numbers
 //! are whole and unrounded, but in Excel, whose own numbers have 15 digits: longer ones are text there.
 
+mod groups;
 #[cfg(test)]
 mod tests;
 
+use self::groups::{LabelParts, Labels};
 use crate::wording::{self, shortened};
-use crate::{
-    CellView, CountView, DerivedView, LiftView, ProgramOutput, PublicReport, ResultView, RunReport, StudyInfo,
-};
+use crate::{CellView, DerivedView, LiftView, ProgramOutput, PublicReport, ResultView, RunReport, StudyInfo};
 use base::Error;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
 use serde_json::{Map, Value};
@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 const LIFT_COLUMNS: &[&str] = &[
     "viewer",
     "family",
+    "column",
     "group",
     "quantity",
     "arm",
@@ -51,6 +52,8 @@ const PROGRAM_COLUMNS: &[&str] = &[
     "p_value",
     "holm",
 ];
+/// Behind them what a program's text asked, of which column, and a column for each that groups rows.
+const ASKED_COLUMNS: &[&str] = &["asked", "of"];
 /// Digits of what is computed, in CSV: more than noise leaves, without the last bits of a float.
 const DIGITS: usize = 10;
 /// Longest text of a cell: Excel takes 32,767 characters.
@@ -164,6 +167,7 @@ fn is_whole(number: &str) -> bool {
 struct NumberRow {
     viewer: Field,
     family: Field,
+    column: Field,
     group: Field,
     quantity: Field,
     arm: Field,
@@ -178,6 +182,10 @@ struct NumberRow {
     p_value: Field,
     holm: Field,
     refused: Field,
+    asked: Field,
+    of: Field,
+    /// By the title of its column.
+    groups: Vec<(String, Field)>,
 }
 
 impl NumberRow {
@@ -185,6 +193,7 @@ impl NumberRow {
         match title {
             "viewer" => &self.viewer,
             "family" => &self.family,
+            "column" => &self.column,
             "group" => &self.group,
             "quantity" => &self.quantity,
             "arm" => &self.arm,
@@ -199,7 +208,10 @@ impl NumberRow {
             "noise_half_width" => &self.noise_half_width,
             "p_value" => &self.p_value,
             "holm" => &self.holm,
-            _ => &self.refused,
+            "refused" => &self.refused,
+            "asked" => &self.asked,
+            "of" => &self.of,
+            _ => self.groups.iter().find(|(name, _)| name == title).map_or(&Field::Empty, |(_, group)| group),
         }
     }
 }
@@ -207,7 +219,7 @@ impl NumberRow {
 /// Every number that a report or a public result holds, a row each.
 pub struct NumberTable {
     study: StudyInfo,
-    columns: &'static [&'static str],
+    columns: Vec<String>,
     rows: Vec<NumberRow>,
 }
 
@@ -217,15 +229,15 @@ impl NumberTable {
     pub fn of(report: &RunReport) -> Self {
         let public = report.public.iter().flat_map(|view| rows("everybody", view));
         let own = (!report.is_public()).then(|| rows(&report.party, &report.view));
-        let rows = public.chain(own.into_iter().flatten()).collect();
-        Self { study: report.study.clone(), columns: columns(&report.view), rows }
+        let rows: Vec<NumberRow> = public.chain(own.into_iter().flatten()).collect();
+        Self { study: report.study.clone(), columns: columns(&report.view, &rows), rows }
     }
 
     /// What may be passed on.
     #[must_use]
     pub fn of_public(public: &PublicReport) -> Self {
         let rows = rows("everybody", &public.public);
-        Self { study: public.study.clone(), columns: columns(&public.public), rows }
+        Self { study: public.study.clone(), columns: columns(&public.public, &rows), rows }
     }
 
     /// Lines of comma-separated cells; the first one has the titles.
@@ -241,12 +253,12 @@ impl NumberTable {
 
     /// Titles of the columns, and an object of each row with what is not empty in it.
     #[must_use]
-    pub fn objects(&self) -> (&'static [&'static str], Vec<Map<String, Value>>) {
+    pub fn objects(&self) -> (&[String], Vec<Map<String, Value>>) {
         let row = |row: &NumberRow| {
-            let cell = |title: &&str| Some(((*title).to_owned(), row.field(title).json()?));
+            let cell = |title: &String| Some((title.clone(), row.field(title).json()?));
             self.columns.iter().filter_map(cell).collect()
         };
-        (self.columns, self.rows.iter().map(row).collect())
+        (&self.columns, self.rows.iter().map(row).collect())
     }
 
     /// A workbook: a sheet of numbers, and one that says of which study these are. The same numbers give the
@@ -267,11 +279,11 @@ impl NumberTable {
         let bold = Format::new().set_bold();
         let numbers = book.add_worksheet();
         numbers.set_name("numbers")?.set_freeze_panes(1, 0)?;
-        for (column, title) in (0..).zip(self.columns) {
-            numbers.write_string_with_format(0, column, *title, &bold)?;
+        for (column, title) in (0..).zip(&self.columns) {
+            numbers.write_string_with_format(0, column, title, &bold)?;
         }
         for (place, row) in (1..).zip(&self.rows) {
-            for (column, title) in (0..).zip(self.columns) {
+            for (column, title) in (0..).zip(&self.columns) {
                 row.field(title).write(numbers, place, column)?;
             }
         }
@@ -293,10 +305,26 @@ impl NumberTable {
     }
 }
 
-fn columns(view: &ResultView) -> &'static [&'static str] {
-    match view {
-        ResultView::Lift(_) => LIFT_COLUMNS,
-        ResultView::Program { .. } => PROGRAM_COLUMNS,
+fn columns(view: &ResultView, rows: &[NumberRow]) -> Vec<String> {
+    let titles = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect::<Vec<_>>();
+    let mut all = match view {
+        ResultView::Lift(_) => return titles(LIFT_COLUMNS),
+        ResultView::Program { derived, .. } if derived.is_empty() => return titles(PROGRAM_COLUMNS),
+        ResultView::Program { .. } => titles(&[PROGRAM_COLUMNS, ASKED_COLUMNS].concat()),
+    };
+    for (title, _) in rows.iter().flat_map(|row| &row.groups) {
+        if !all.contains(title) {
+            all.push(title.clone());
+        }
+    }
+    all
+}
+
+/// The title of a column that groups rows: its name, where that is no other title.
+fn group_title(name: String) -> String {
+    match [PROGRAM_COLUMNS, ASKED_COLUMNS].concat().contains(&&*name) {
+        true => format!("by {name}"),
+        false => name,
     }
 }
 
@@ -304,7 +332,9 @@ fn rows(viewer: &str, view: &ResultView) -> Vec<NumberRow> {
     let mut rows: Vec<NumberRow> = match view {
         ResultView::Lift(view) => view.cells.iter().flat_map(|cell| of_cell(view, cell)).collect(),
         ResultView::Program { outputs, derived, .. } => {
-            derived.iter().flat_map(of_derived).chain(outputs.iter().map(of_output)).collect()
+            let labels = Labels::new(derived.iter().map(|derived| &*derived.label));
+            let told = derived.iter().flat_map(|derived| of_derived(derived, labels.parts(&derived.label)));
+            told.chain(outputs.iter().map(of_output)).collect()
         }
     };
     rows.iter_mut().for_each(|row| row.viewer = Field::text(viewer));
@@ -324,6 +354,7 @@ fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
     let noun = wording::noun(view);
     let of = |quantity: &str, unit: &str| NumberRow {
         family: Field::text(&cell.family),
+        column: cell.column.as_deref().map_or(Field::Empty, Field::text),
         group: Field::text(&cell.label),
         quantity: Field::text(quantity),
         unit: Field::text(unit),
@@ -375,26 +406,16 @@ fn of_cell(view: &LiftView, cell: &CellView) -> Vec<NumberRow> {
         kind: Field::text(if count.derived { "computed" } else { "released" }),
         noise: Field::text(if count.sigma.is_some() { "noised" } else { "exact" }),
         sigma: Field::float(count.sigma),
-        ..of(&wording::quantity(&count.quantity), &unit_of(view, count))
+        ..of(&wording::quantity(&count.quantity), &wording::unit_of(view, &count.quantity))
     }));
     rows
 }
 
-/// The unit of a released number: people, what is counted (in parts of it as it was released), or none of a
-/// square or of a fixed-point value.
-fn unit_of(view: &LiftView, count: &CountView) -> String {
-    let noun = wording::noun(view);
-    match &*count.quantity {
-        "rows" | "converters" | "matches" | "clamped_users" => "people".to_owned(),
-        "value" | "reached_value" if view.scale > 1 => format!("1/{} {noun}", view.scale),
-        "value" | "reached_value" => noun,
-        "conversions" | "reached_conversions" => "events".to_owned(),
-        _ => String::new(),
-    }
-}
-
 /// A row for each interval: a number needed to treat may have two.
-fn of_derived(derived: &DerivedView) -> Vec<NumberRow> {
+fn of_derived(derived: &DerivedView, parts: LabelParts) -> Vec<NumberRow> {
+    let LabelParts { asked, of, groups } = parts;
+    let groups = groups.into_iter().map(|(name, group)| (group_title(name), Field::text(&group)));
+    let groups: Vec<(String, Field)> = groups.collect();
     let row = |ends: [Option<f64>; 2]| NumberRow {
         group: Field::text(&derived.label),
         quantity: Field::text(&derived.statistic),
@@ -407,6 +428,9 @@ fn of_derived(derived: &DerivedView) -> Vec<NumberRow> {
         noise_half_width: Field::float(derived.noise),
         p_value: Field::float(derived.p_value),
         holm: Field::float(derived.holm),
+        asked: Field::text(&asked),
+        of: Field::text(&of),
+        groups: groups.clone(),
         ..NumberRow::default()
     };
     match derived.intervals.as_slice() {

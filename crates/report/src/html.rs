@@ -19,6 +19,9 @@ use page::markup::{Markup, element, text, words};
 /// Nothing but the page's own style may load, whatever a browser or an editor of the file adds.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+/// What makes the page of the public result, beside that of a report.
+const PASS_ON: &str = "tacit report --public report.json --html public.html";
+
 /// As many released numbers stand on the page without a click.
 const UNFOLDED: usize = 12;
 
@@ -147,8 +150,11 @@ fn results(report: &RunReport) -> Vec<Markup> {
         return vec![paragraph("headline", nothing), run];
     }
     let own = Shown { mode: &report.mode, view: &report.view, heading: "h2", ids: "" };
-    let all_see =
-        || Markup::all([public_box(report), boxed("box", [paragraph("", wording::own_report(report))])]);
+    let all_see = || {
+        let pasted = [text("In the folder of this page: "), words("code", "", PASS_ON)];
+        let own = [paragraph("", wording::own_report(report)), element("p", &[], pasted)];
+        Markup::all([public_box(report), boxed("box", own)])
+    };
     match &report.public {
         None => result(own, Markup::all([own_notices(report), run])),
         Some(_) if report.is_public() => result(own, Markup::all([all_see(), own_notices(report), run])),
@@ -271,7 +277,8 @@ fn lift(shown: Shown<'_>, view: &LiftView, notices: Markup) -> Vec<Markup> {
         // No axis, no rates: there is nothing to draw.
         parts.push(shown.section("Effect", [tables::effects(view, &scale)]));
     } else {
-        let notes = wording::multiplicity(view).into_iter().chain(wording::no_relative(view)).chain([clamp]);
+        let notes = wording::multiplicity(view).into_iter().chain(wording::no_relative(view));
+        let notes = notes.chain(wording::means_beyond(view)).chain([clamp]);
         let effect = [plots::forest(view, &scale, shown.ids), tables::effects(view, &scale)];
         parts.push(
             shown.section("Effect", effect.into_iter().chain(notes.map(|note| paragraph("note", note)))),
@@ -281,8 +288,9 @@ fn lift(shown: Shown<'_>, view: &LiftView, notices: Markup) -> Vec<Markup> {
             _ => "This mode releases the difference only, not the mean of each arm.",
         };
         let means = plots::means(view, &scale, shown.ids).unwrap_or_else(|| paragraph("note", why));
-        let noise_alone = wording::noise_alone(view).map(|text| paragraph("note", text));
-        parts.push(shown.section("Mean of each arm", [means].into_iter().chain(noise_alone)));
+        let beyond = wording::ends_beyond(view).map(str::to_owned);
+        let notes = beyond.into_iter().chain(wording::noise_alone(view)).map(|text| paragraph("note", text));
+        parts.push(shown.section("Mean of each arm", [means].into_iter().chain(notes)));
     }
     parts.push(shown.section("Every number released", released(view)));
     parts

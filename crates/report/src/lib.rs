@@ -293,8 +293,13 @@ pub struct DerivedView {
     pub intervals: Vec<[Option<f64>; 2]>,
     /// The level of the intervals, 0.95.
     pub level: f64,
-    /// Half of the interval that noise alone would leave; none where it leaves all open.
+    /// Half of the interval that noise alone would leave; none where it leaves all open. It is not cut where
+    /// the range of the number ends.
     pub noise: Option<f64>,
+    /// The least and the greatest value that there can be, where intervals are cut; an end without a bound is
+    /// none. Absent of what has no bound, and in reports of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[Option<f64>; 2]>,
     /// Of what compares or associates: the two-sided p-value of no difference or no association, by the same
     /// interval: the least p at which the interval of level 1 - p leaves it out. Absent of levels, and in
     /// reports of earlier versions.

@@ -233,6 +233,7 @@ fn numbers_shown(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
     paragraph(out, "  ", &wording::numbers_told(lifts(), all_in));
     lifts().filter_map(wording::multiplicity).for_each(|note| paragraph(out, "  ", &note));
     lifts().filter_map(wording::no_relative).for_each(|note| paragraph(out, "  ", &note));
+    lifts().flat_map(wording::means_beyond).for_each(|note| paragraph(out, "  ", &note));
     lifts().filter_map(wording::noise_alone).for_each(|note| paragraph(out, "  ", &note));
 }
 

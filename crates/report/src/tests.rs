@@ -141,13 +141,15 @@ fn own_numbers_stand_apart_from_the_public_result() {
     let (before, own) = text.split_once("Reading of your own files. For you only\n").expect("a heading");
     assert!(own.contains("973") && !before.contains("973"), "{text}");
     let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
-    assert!(place("What everybody sees") < place("tacit report --public"));
-    assert!(place("tacit report --public") < place("What registry alone sees"));
+    let own_report = "This report itself is for registry alone";
+    assert!(place("What everybody sees") < place(own_report));
+    assert!(place(own_report) < place("What registry alone sees"));
     let page = html::render(&report);
     let (before, own) = page.split_once(">Reading of your own files<").expect("a section");
     let own = own.split_once("</section>").expect("it ends").0;
     assert!(own.contains("973") && !before.contains("973") && own.contains("For you only"), "{page}");
-    assert!(before.contains("tacit report --public") && before.contains("(2.15, 10⁻⁶)-DP"), "{page}");
+    let pasted = "tacit report --public report.json --html public.html";
+    assert!(before.contains(pasted) && before.contains("(2.15, 10⁻⁶)-DP"), "{page}");
 }
 
 /// What went out is told from what was paid for: a payment is nothing that others have seen.

@@ -9,13 +9,13 @@ mod tests;
 mod told;
 
 pub use derived::{
-    BEHIND, DerivedGroup, DerivedNumber, alike_in_words, behind, covered, derived_groups, is_needed_to_treat,
-    is_ratio, level, sums_in_words, sums_told,
+    BEHIND, DerivedGroup, DerivedNumber, alike_in_words, behind, covered, cut, derived_groups,
+    is_needed_to_treat, is_ratio, level, sums_in_words, sums_told,
 };
 
 pub use told::{
-    amount, disclosed_match, input_lines, made_up_rows, multiplicity, negative_numbers, no_relative,
-    noise_alone, numbers_told, own_match, values_released,
+    amount, disclosed_match, ends_beyond, input_lines, made_up_rows, means_beyond, multiplicity,
+    negative_numbers, no_relative, noise_alone, numbers_told, own_match, unit_of, values_released,
 };
 
 use crate::summary::has_exact_numbers;
@@ -414,6 +414,11 @@ pub fn is_core(quantity: &str) -> bool {
     )
 }
 
+/// Whether a quantity is one that only an estimate is made of: by itself it tells people nothing.
+pub fn is_behind(quantity: &str) -> bool {
+    is_core(quantity) && !matches!(quantity, "rows" | "value" | "difference")
+}
+
 /// The name of a released quantity, the same in every text, page and table.
 pub fn quantity(name: &str) -> String {
     label(&name.replace('_', " "))
@@ -431,14 +436,18 @@ pub fn quantities(view: &LiftView) -> Vec<String> {
     met.iter().filter_map(said).collect()
 }
 
-fn meaning(quantity: &str) -> Option<&'static str> {
+/// What a quantity of a lift study is, by its name in the JSON.
+pub fn meaning(quantity: &str) -> Option<&'static str> {
     Some(match quantity {
         "rows" => "the people of the arm, with or without an outcome",
         "value" => "the sum of their outcomes, each cut off at the clamp",
         "squares" => "the sum of the squares of these outcomes",
         "tail" => "the clamp times the value, less the squares",
         "centred_value" => "twice the value, less the clamp for each row",
-        "centred_tail" => "32 times the tail, less the square of the clamp for each row",
+        "centred_tail" => {
+            "32 times the tail (the clamp times the value, less the squares), less the square of the clamp \
+             for each row"
+        }
         "converters" => "people with a conversion",
         "conversions" => "events that count",
         "matches" => "people whom both sides have",
@@ -514,10 +523,7 @@ pub const PUBLIC: &str = "This result is the same at all parties, and everybody 
 pub fn own_report(report: &RunReport) -> String {
     format!(
         "This report itself is for {} alone: it holds counts of its files, sizes and its ledger. What may be \
-         passed on is made by: tacit report --public FOLDER/report.json --html public.html, where FOLDER is \
-         the \
-         report folder of {}",
-        label(&report.party),
+         passed on is made of it by a command.",
         label(&report.party)
     )
 }

@@ -36,6 +36,27 @@ pub struct FoundColumn {
     pub allowed: bool,
 }
 
+/// Where the files of a data set are: below the data root, and no link leads there.
+///
+/// # Errors
+/// As [`check`].
+pub fn place(settings: &HouseSettings, name: &str) -> Result<PathBuf, Error> {
+    let Some(set) = settings.data.get(name) else {
+        let known: Vec<&str> = settings.data.keys().map(String::as_str).collect();
+        return Err(Error::input(format!("there is no [data.{name}]; there are: {}", known.join(", "))));
+    };
+    let root = settings.data_root.as_ref().expect("a file with data has a data_root");
+    beneath(root, Path::new(&set.path))
+}
+
+/// Stands for the files of a data set as they lie there now.
+///
+/// # Errors
+/// As [`check`].
+pub fn version(settings: &HouseSettings, name: &str) -> Result<[u8; 32], Error> {
+    data::input_version(place(settings, name)?.as_path().into())
+}
+
 /// A problem for who does not see names of columns.
 #[must_use]
 pub fn without_columns(problem: &str) -> &str {
@@ -47,13 +68,8 @@ pub fn without_columns(problem: &str) -> &str {
 /// # Errors
 /// When there is no such data set, it lies outside the data root, or its files cannot be read.
 pub fn check(settings: &HouseSettings, name: &str) -> Result<DataFindings, Error> {
-    let Some(set) = settings.data.get(name) else {
-        let known: Vec<&str> = settings.data.keys().map(String::as_str).collect();
-        return Err(Error::input(format!("there is no [data.{name}]; there are: {}", known.join(", "))));
-    };
-    let root = settings.data_root.as_ref().expect("a file with data has a data_root");
-    let path = beneath(root, Path::new(&set.path))?;
-    Ok(findings(set, &survey(path.as_path().into())?))
+    let path = place(settings, name)?;
+    Ok(findings(&settings.data[name], &survey(path.as_path().into())?))
 }
 
 fn findings(set: &DataSet, seen: &TableSurvey) -> DataFindings {

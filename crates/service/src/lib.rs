@@ -5,22 +5,33 @@
 //! With its web server it is one of the edges where code is asynchronous (decision 001); what pages do runs
 //! on threads that may wait.
 
+mod agree;
 mod budget;
 mod findings;
+mod link;
 mod names;
+mod notices;
 mod passwords;
+mod policy;
 mod roles;
 mod rules;
+mod schedule;
 mod secrets;
 mod settings;
 mod store;
 mod web;
+mod weigh;
 
-pub use findings::{DataFindings, check};
+pub use agree::{AgreeOrder, agree};
+pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, is_account_name};
 pub use roles::Grant;
 pub use rules::RulesStanding;
 pub use secrets::SecretToken;
 pub use settings::{HouseSettings, RulesFile, words};
-pub use store::{Account, COMMAND_LINE, RecordedAct, Store};
+pub use store::{
+    Account, COMMAND_LINE, OutboxRow, ProposalFilter, ProposalRow, RecordedAct, RunRow, Speaker, Store,
+    kind_of,
+};
 pub use web::{House, Listening, listen, now};
+pub use weigh::{WeighedStudy, weigh};

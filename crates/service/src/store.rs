@@ -8,13 +8,22 @@
 mod accounts;
 mod checks;
 mod layout;
+mod runs;
 mod sessions;
+mod studies;
+#[cfg(test)]
+mod studies_tests;
 #[cfg(test)]
 mod tests;
 mod tries;
 
 pub use accounts::{Account, AccountState, PasswordRight};
+pub use runs::{ReportFile, RunLine, RunRow};
 pub use sessions::OpenSession;
+pub use studies::{
+    Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, PeerUse, ProposalFilter, ProposalRow, SERVICE, SeenBy,
+    Speaker, kind_of,
+};
 pub use tries::Allowed;
 
 use base::Error;
@@ -24,6 +33,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How long a writer waits for another process, such as `tacit service account`.
 const WAIT: Duration = Duration::from_secs(10);
@@ -32,6 +42,7 @@ const WAIT: Duration = Duration::from_secs(10);
 pub struct Store {
     connection: Mutex<Connection>,
     path: PathBuf,
+    changed: watch::Sender<u64>,
 }
 
 /// Who does something, to what.
@@ -80,7 +91,27 @@ impl Store {
         let mut connection = Connection::open(path).map_err(explain)?;
         configure(&connection).map_err(explain)?;
         layout::settle(&mut connection, path)?;
-        Ok(Self { connection: Mutex::new(connection), path: path.to_owned() })
+        let changed = watch::Sender::new(0);
+        Ok(Self { connection: Mutex::new(connection), path: path.to_owned(), changed })
+    }
+
+    /// Tells that something was said, or came, or that a run came further.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Tells all who wait for [`Self::changes`] to look.
+    pub fn ring(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Writes down what changes nothing else.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn record(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
+        self.act(act, |_| Ok(()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -119,10 +150,10 @@ impl Store {
     }
 
     /// One transaction, which is given up where there is an error or nothing to do.
-    fn within<T>(
+    fn within<T, E: From<Error>>(
         &self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, Error>,
-    ) -> Result<Option<T>, Error> {
+        change: impl FnOnce(&Transaction<'_>) -> Result<Option<T>, E>,
+    ) -> Result<Option<T>, E> {
         let explain = |e| self.explain("write", &e);
         let mut connection = self.lock();
         let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);

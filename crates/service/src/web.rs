@@ -14,13 +14,17 @@ mod visit;
 
 pub use listen::{Listening, listen};
 
+use crate::link::LinkBoard;
 use crate::passwords::PasswordDesk;
 use crate::rules::{Rules, RulesNow};
+use crate::schedule::Jobs;
 use crate::settings::RulesFile;
-use crate::store::Store;
+use crate::store::{RecordedAct, SERVICE, Store};
 use base::Error;
 use buckets::Buckets;
 use checking::Checking;
+use net::{Identity, KeyFingerprint};
+use statements::ProposalId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -33,6 +37,9 @@ pub struct House {
     buckets: Buckets,
     checking: Checking,
     path: PathBuf,
+    identity: Option<Identity>,
+    links: LinkBoard,
+    jobs: Jobs,
 }
 
 impl House {
@@ -43,6 +50,9 @@ impl House {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = RulesFile::read(path)?;
         let store = Store::open(&file.settings.store)?;
+        // Pages for people need no key; without one nothing is said to other organisations.
+        let key = &file.settings.identity;
+        let identity = key.exists().then(|| Identity::load(key)).transpose()?;
         let rules = Rules::open(path, file, &store, now())?;
         Ok(Self {
             store: Arc::new(store),
@@ -51,7 +61,62 @@ impl House {
             buckets: Buckets::default(),
             checking: Checking::default(),
             path: path.to_owned(),
+            identity,
+            links: LinkBoard::default(),
+            jobs: Jobs::default(),
         })
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The organisation's key, where its file was there when the service began.
+    #[must_use]
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// How the links to other services stand.
+    #[must_use]
+    pub fn links(&self) -> &LinkBoard {
+        &self.links
+    }
+
+    /// The runs that are under way.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// Where the folders of runs are: beside the store.
+    #[must_use]
+    pub fn jobs_folder(&self) -> PathBuf {
+        self.rules().settings.store.with_file_name("jobs")
+    }
+
+    /// Tells people that something happened to a proposal.
+    pub(crate) fn notify(&self, word: &'static str, id: &ProposalId) {
+        if let Ok(Some(row)) = self.store.proposal(id) {
+            crate::notices::tell(&self.rules().settings.policy.notify, word, &row.study);
+        }
+    }
+
+    /// Says on standard error what could not be done about a proposal.
+    pub(crate) fn complain(&self, id: &ProposalId, error: &Error) {
+        eprintln!("warning: proposal {id:?}: {error}");
+    }
+
+    /// Writes into the log that a link came or went.
+    pub(crate) fn log_link(&self, peer: &KeyFingerprint, what: &'static str) {
+        let settings = self.rules().settings;
+        let name = crate::link::peer_of(&settings, peer).map_or("", |(name, _)| name);
+        let act = RecordedAct { by: SERVICE, what, to: &format!("peer {name}"), at: now() };
+        if let Err(error) = self.store.record(&act) {
+            eprintln!("warning: {error}");
+        }
     }
 
     /// What holds now.

@@ -25,6 +25,17 @@ impl RunOutcome {
     /// All of them, in the order of their bytes.
     pub const ALL: [Self; 4] = [Self::Answered, Self::Stored, Self::Failed, Self::Stopped];
 
+    /// Its name, as programs read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Stored => "stored",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+
     /// Whether the party has what the study gives.
     #[must_use]
     pub fn has_answer(self) -> bool {
@@ -176,6 +187,24 @@ impl Standing {
         self.runs.values().any(|run| run.ended.is_none())
     }
 
+    /// It takes part.
+    #[must_use]
+    pub fn has_consented(&self) -> bool {
+        self.consent.is_some()
+    }
+
+    /// It has refused or withdrawn.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// What it said of each run that it was ready for.
+    #[must_use]
+    pub fn runs(&self) -> &BTreeMap<u32, RunStanding> {
+        &self.runs
+    }
+
     /// It has what the study gives.
     #[must_use]
     pub fn has_answer(&self) -> bool {
@@ -226,6 +255,28 @@ pub enum ProposalState {
 }
 
 impl ProposalState {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Empty,
+        Self::Proposed,
+        Self::Consented,
+        Self::Scheduled,
+        Self::Starting,
+        Self::Running,
+        Self::Failed,
+        Self::Half,
+        Self::Asks,
+        Self::Closed,
+        Self::Answered,
+        Self::Frozen,
+    ];
+
+    /// The state of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
     /// Whether it never changes again, unless somebody turns out to have signed two things.
     #[must_use]
     pub fn is_final(self) -> bool {

@@ -126,6 +126,49 @@ impl ProposalRecord {
         Ok(Self { id, study, title, parties, proposer, proposed, chains, standings, forks: Vec::new() })
     }
 
+    /// The statement by which this identity proposes a study: the first of a proposal, to be given to
+    /// [`Self::open`].
+    ///
+    /// # Errors
+    /// When the text is no study of this identity and others, or it cannot sign.
+    pub fn propose(
+        identity: &Identity,
+        at_ms: u64,
+        proposed: ProposedStudy,
+    ) -> Result<SignedStatement, Error> {
+        let file = StudyFile::parse("the study", &proposed.text)?;
+        let (study, author) = (file.hash(), identity.public_key()?);
+        let mut recipients =
+            members(file.first()).map(|key| key.parse()).collect::<Result<Vec<KeyFingerprint>, _>>()?;
+        recipients.sort_unstable();
+        recipients.dedup();
+        recipients.retain(|key| *key != identity.fingerprint());
+        let body = StatementBody {
+            study,
+            proposal: ProposalId::of(&author, &study, &proposed),
+            author,
+            recipients,
+            number: 0,
+            previous: [0; 32],
+            seen: [0; 32],
+            at_ms,
+            said: Said::Propose(Box::new(proposed)),
+        };
+        SignedStatement::sign(body, identity)
+    }
+
+    /// The place of a party among [`Self::parties`].
+    #[must_use]
+    pub fn place(&self, party: &KeyFingerprint) -> Option<usize> {
+        place(&self.parties, party)
+    }
+
+    /// The place of the party that proposed.
+    #[must_use]
+    pub fn proposer(&self) -> usize {
+        self.proposer
+    }
+
     /// Keeps a statement that came, or that this party made. Again, in any order of authors: the same comes
     /// of it.
     ///

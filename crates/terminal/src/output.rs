@@ -1,6 +1,8 @@
 //! What leaves the program: results on standard output, everything else on standard error, and the exit code.
 
-use base::{Error, Fault};
+use crate::width;
+use base::{BudgetShortfall, Error, Fault};
+use page::lines::{fitted, wrapped};
 use serde::Serialize;
 use serde_json::json;
 use std::io::{ErrorKind, Write};
@@ -31,6 +33,9 @@ pub fn verdict(error: &Error) -> ExitVerdict {
     ExitVerdict { code, name }
 }
 
+/// Columns by which what comes of a long line stands further in.
+const FURTHER: usize = 4;
+
 /// Reports an error on standard error, with `--json` also as one object on standard output.
 pub fn fail(error: &Error, json: bool) -> ExitCode {
     fail_with(error, json, &json!({}))
@@ -41,7 +46,7 @@ pub fn fail(error: &Error, json: bool) -> ExitCode {
 pub fn fail_with(error: &Error, json: bool, beside: &impl Serialize) -> ExitCode {
     let ExitVerdict { code, name } = verdict(error);
     // When even standard error is gone, the exit code still tells.
-    let _ = writeln!(std::io::stderr(), "error: {error}");
+    say(&format!("error: {error}"));
     if json {
         let at = error.at();
         let party = (!at.party.is_empty()).then_some(&at.party);
@@ -50,6 +55,9 @@ pub fn fail_with(error: &Error, json: bool, beside: &impl Serialize) -> ExitCode
             "kind": name, "code": code, "message": error.to_string(),
         "party": party, "peer": at.peer, "step": step,
             "suspects": error.accusation().map(|told| told.suspects(&at.party)),
+            "shortfall": error.shortfall().map(|BudgetShortfall { bound, spent, budget, asked }| {
+                json!({ "bound": bound, "spent": spent, "budget": budget, "asked": asked })
+            }),
         }});
         if let serde_json::Value::Object(beside) = json!(beside) {
             beside.into_iter().for_each(|(name, value)| object[name] = value);
@@ -57,6 +65,24 @@ pub fn fail_with(error: &Error, json: bool, beside: &impl Serialize) -> ExitCode
         let _ = print(&object.to_string());
     }
     ExitCode::from(code)
+}
+
+/// Says something on standard error, in lines as wide as the terminal; a log has them whole.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", lines(text));
+}
+
+/// Says something behind a name; further lines stand under it.
+pub fn say_of(name: &str, text: &str) {
+    let further = " ".repeat(name.chars().count());
+    let lines = width::of_errors().map(|columns| wrapped(text, columns, name, &further).join("\n"));
+    let _ = writeln!(std::io::stderr(), "{}", lines.unwrap_or_else(|| format!("{name}{text}")));
+}
+
+/// Text for standard error, in such lines.
+#[must_use]
+pub fn lines(text: &str) -> String {
+    fitted(text, width::of_errors(), FURTHER)
 }
 
 /// Reports a mistake on the command line, with exit code `code`, or prints the help that was asked for.
@@ -67,7 +93,7 @@ pub fn usage(error: &clap::Error, json: bool, code: u8) -> ExitCode {
         let message = message.trim_end().strip_prefix("error: ").unwrap_or(&message);
         let object = json!({ "error": {
             "kind": "input", "code": code, "message": message, "party": null, "peer": null, "step": null,
-            "suspects": null,
+            "suspects": null, "shortfall": null,
         }});
         let _ = print(&object.to_string());
     }

@@ -13,7 +13,7 @@ const README_WORDS: usize = 900;
 /// Most lines of a function outside tests.
 const FUNCTION_LINES: usize = 70;
 /// Where public functions may be that only tests or programs of others use, and who uses them.
-const FOR_OTHERS: [(&str, &str); 19] = [
+const FOR_OTHERS: [(&str, &str); 17] = [
     ("crates/data/src/generate", "tests of all crates: data that are made up"),
     ("crates/engine/src/conformance", "tests of every engine"),
     ("crates/fabric/src", "programs of others, through its C interface"),
@@ -28,9 +28,7 @@ const FOR_OTHERS: [(&str, &str); 19] = [
     ("crates/ring4/src/engine.rs", "tests choose how many rows run at once"),
     ("crates/ring4/src/seats", "programs of others (docs/osprey/ring4.md)"),
     ("crates/ring4/src/vectors", "programs of others (docs/osprey/ring4.md)"),
-    ("crates/statements/src", "the service, once it is there: until then its tests"),
     ("crates/studies/src", "tests of every engine: references, and studies as text"),
-    ("crates/trail/src", "the service, once it is there: until then its tests"),
     ("crates/yao/src/lib.rs", "tests choose how many rows run at once"),
     ("crates/yao/src/wires", "programs of others (docs/osprey/boolean.md)"),
 ];

@@ -71,7 +71,7 @@ pub(super) fn text_of(
 ) -> String {
     let study = agreed.first();
     let wrap = |facts: Vec<Fact>| facts.iter().flat_map(|fact| fact.lines(columns)).collect::<Vec<_>>();
-    let mut lines = wrapped(&next(checked, agreed, file, serves), columns, "", "  ");
+    let mut lines = wrapped(&next(checked, agreed, file, (serves, guessed)), columns, "", "  ");
     lines.push(String::new());
     lines.extend(wrap(before(checked, agreed)));
     if let Some(inputs) = &checked.inputs {
@@ -80,6 +80,7 @@ pub(super) fn text_of(
     }
     lines.push(String::new());
     let mut facts = revealed(checked, built, study);
+    facts.extend(meanings(built));
     facts.extend(checked.rows.iter().map(|rows| Fact::new("rows", rows)));
     facts.extend(checked.besides.iter().map(|besides| Fact::new("besides", besides)));
     facts.extend(servers(study));
@@ -93,7 +94,7 @@ pub(super) fn text_of(
     let mut facts = plan::tells(&checked.plan);
     facts.push(Fact::new("program", &checked.study.program));
     facts.extend(plan::assumed(&checked.plan));
-    if guessed && checked.inputs.is_some() {
+    if guessed && study.parties.len() == 2 && checked.inputs.is_some() {
         facts.push(Fact::new("assumed", say_both(study)));
     }
     lines.extend(wrap(facts));
@@ -217,6 +218,19 @@ fn revealed(checked: &CheckReport, built: &[Built], study: &Study) -> Vec<Fact> 
     facts
 }
 
+/// What the numbers of a lift study are, those that its estimates alone are made of.
+fn meanings(built: &[Built]) -> Option<Fact> {
+    let (_, layout) = built.iter().find_map(|built| built.lift.as_ref())?;
+    let mut said: Vec<String> = Vec::new();
+    for output in &layout.outputs {
+        let name = output.quantity.name();
+        let key = name.replace(' ', "_");
+        let text = wording::meaning(&key).filter(|_| wording::is_behind(&key));
+        said.extend(text.map(|text| format!("{name}: {text}")).filter(|text| !said.contains(text)));
+    }
+    (!said.is_empty()).then(|| Fact::new("numbers", said.join("; ")))
+}
+
 /// The numbers of a lift study that a viewer is shown, family by family; nothing of other studies.
 fn families(built: &Built, study: &Study, viewer: &str) -> Option<String> {
     let (lift, layout) = built.lift.as_ref()?;
@@ -257,13 +271,24 @@ fn family(
 }
 
 /// What to do now.
-fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, serves: bool) -> String {
+fn next(checked: &CheckReport, agreed: &StudyFile, file: &str, (serves, guessed): (bool, bool)) -> String {
     if checked.refused {
         "This side's policy refuses the study, and its data were not read: see the error".to_owned()
     } else if checked.budget.as_ref().is_some_and(|budget| !budget.refusals.is_empty()) {
         "This side is not ready: see the error".to_owned()
     } else if serves {
         format!("This server is ready: tacit serve {file}, or tacit run {file}")
+    } else if checked.inputs.is_some() && checked.shows_nothing {
+        match guessed {
+            true => format!(
+                "Not ready as far as is known: if nobody but the people of this side's file is in the trial, \
+                 nothing would be released, and rho is spent all the same. If you know how many are, tacit \
+                 check {file} --rows N,M says it for them (data and policy are in order)"
+            ),
+            false => "Not ready: nothing would be released of so few people, and rho is spent all the same \
+                      (data and policy are in order)"
+                .to_owned(),
+        }
     } else if checked.inputs.is_some() {
         match agreed.first().only_matches() {
             true => format!("This side is ready: tacit match {file} --out FILE"),

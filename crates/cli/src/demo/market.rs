@@ -3,17 +3,18 @@
 
 use super::DemoArgs;
 use super::files::Folder;
-use super::follow;
+use super::{follow, story};
 use base::free_address;
 use base::{Error, PartyId};
 use net::KeyFingerprint;
+use page::lines::fitted;
 use page::numbers::{bytes, count, duration};
 use program::lower::combine::SelectionCircuit;
 use report::{ResultView, RunReport};
 use serde::Serialize;
 use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem, program};
-use terminal::output;
 use terminal::progress::Working;
+use terminal::{output, width};
 
 /// The parties, in the order of their names.
 pub const PARTIES: [&str; 6] = ["customer", "isp-1", "isp-2", "isp-3", "isp-4", "isp-5"];
@@ -183,12 +184,11 @@ fn closing(summary: &Summary, reports: &[RunReport], folder: &Folder) -> String 
         None => "no peer has it".to_owned(),
     };
     let held = reports.iter().flat_map(|r| &r.stages).all(|s| s.price_held);
-    format!(
+    let text = format!(
         "  customer learned   {}\n  the truth          {}   {}\n\n  Nobody else learned anything: not which \
          peers have the film, which one was found, or whether any was.\n  The customer learned no other \
          bandwidth. Any of them together know what they entered and the answer, no more.\n\n  {} AND gates \
-         by {}, {} between all parties{}, {}\n  Reports: {} (and .json), of the others beside it.\n  Next: \
-         docs/studies/market.md     tacit bench market --resources 5000 --parties 3",
+         by {}, {} between all parties{}, {}\n  Reports: {} (and .json), of the others beside it.",
         word(&summary.found),
         word(&summary.truth),
         if summary.correct { "OK" } else { "NOT OK" },
@@ -198,7 +198,9 @@ fn closing(summary: &Summary, reports: &[RunReport], folder: &Folder) -> String 
         if held { ", as priced to the byte" } else { "" },
         duration(summary.seconds),
         folder.report(PARTIES[0]).join("report.html").display()
-    )
+    );
+    let next = story::next(&["docs/studies/market.md", "tacit bench market --resources 5000 --parties 3"]);
+    format!("{}\n{next}", fitted(&text, Some(width::columns()), 2))
 }
 
 #[cfg(test)]

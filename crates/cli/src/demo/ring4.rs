@@ -8,6 +8,7 @@ use base::Error;
 use base::free_address;
 use job::run::ServerReport;
 use net::KeyFingerprint;
+use page::lines::fitted;
 use page::numbers::{bytes, count, duration};
 use report::RunReport;
 use serde::Serialize;
@@ -15,8 +16,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use study::Study;
 use study::salt;
-use terminal::output;
 use terminal::progress::Working;
+use terminal::{output, width};
 
 /// The owners, then the servers: the order of the keys in the study.
 pub const PARTIES: [&str; 6] = ["registry", "hospitals", "server-1", "server-2", "server-3", "server-4"];
@@ -221,17 +222,19 @@ fn closing(
         PARTIES[..OWNERS].iter().map(|party| folder.report(party).join("report.html").display().to_string());
     out += &format!(
         "\n  {}: a server that deviates is noticed before anything is revealed.\n  Reports: {} (and \
-         .json).\n  Total {}, {} sent by all six{}\n  Next: docs/protocols/ring4.md     tacit serve {}     \
-         tacit run {}",
+         .json).\n  Total {}, {} sent by all six{}",
         reports[0].engine_text(),
         pages.collect::<Vec<_>>().join(", "),
         duration(summary.seconds),
         bytes(summary.bytes),
         if held { ", as priced to the byte" } else { ", NOT as priced" },
-        folder.party_file(PARTIES[HOST + 1]).display(),
-        folder.party_file(PARTIES[HOST]).display(),
     );
-    out
+    let next = [
+        "docs/protocols/ring4.md".to_owned(),
+        format!("tacit serve {}", folder.party_file(PARTIES[HOST + 1]).display()),
+        format!("tacit run {}", folder.party_file(PARTIES[HOST]).display()),
+    ];
+    format!("{}\n{}", fitted(&out, Some(width::columns()), 2), story::next(&next))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::PARTIES;
 use super::files::{Folder, Made};
 use base::Error;
 use job::plan::{Assumed, Link, OutcomeGuess, Speeds, plan};
-use page::lines::wrapped;
+use page::lines::{fitted, wrapped};
 use page::numbers::{bytes, count, counted, duration};
 use release::rational::shown;
 use report::RunReport;
@@ -64,7 +64,7 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
     });
     // What the plan cannot know: two processes share this machine, and how many are in both files.
     let text = format!(
-        "{} of computing by a core of each party, {} were nobody in both files{effect}",
+        "{} of computing by a core of each party, {} at most (were nobody in both files){effect}",
         duration(seconds),
         bytes(sent)
     );
@@ -86,15 +86,27 @@ pub fn closing(reports: [&RunReport; 2], truth: f64, contained: bool, folder: &F
     text += &(wrapped(&besides, columns(), "  ", "    ").join("\n") + "\n");
     let pages = PARTIES.map(|party| folder.report(party).join("report.html").display().to_string());
     text += &format!(
-        "\n  Reports: {} (and .json).\n  Total {}, {}, peak memory {} and {}\n",
+        "\n  Reports: {} (and .json).\n  Total {}, with {} and {} of computing, {}, peak memory {} and {}\n",
         pages.join(", "),
         duration(first.seconds.max(second.seconds)),
+        duration(first.cpu_seconds),
+        duration(second.cpu_seconds),
         bytes(first.bytes),
         bytes(first.peak_memory_bytes),
         bytes(second.peak_memory_bytes)
     );
-    text + "  Next: tacit check examples/lift.toml     tacit plan examples/lift.toml --rows 10M --mean \
-            0.0006 --link 1gbps,20ms     docs/cli.md"
+    fitted(&text, Some(columns()), 2)
+        + &next(&[
+            "tacit check examples/lift.toml",
+            "tacit plan examples/lift.toml --rows 10M --mean 0.0006 --link 1gbps,20ms",
+            "docs/cli.md",
+        ])
+}
+
+/// What to type or read next: a line each, so that none is broken where it is copied.
+pub fn next(all: &[impl AsRef<str>]) -> String {
+    let lines = all.iter().map(|one| format!("\n    {}", one.as_ref()));
+    format!("  Next:{}", lines.collect::<String>())
 }
 
 /// What the parties saw: one column where all see the same.

@@ -2,6 +2,7 @@
 
 use base::Error;
 use std::io::{BufRead, IsTerminal, Write};
+use terminal::output;
 
 /// How questions are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,10 @@ impl Answering {
         match (self, proposal) {
             (Self::Proposed, Some(at)) => return Ok(at),
             (Self::Asked, _) => {}
-            _ => return Err(unanswered(flag, question, answers, proposal.map(|at| answers[at].as_str()))),
+            _ => {
+                let proposal = proposal.map(|at| answers[at].as_str());
+                return Err(self.unanswered(flag, question, answers, proposal));
+            }
         }
         let mut text = format!("\n{question}\n");
         for (at, answer) in answers.iter().enumerate() {
@@ -81,7 +85,7 @@ impl Answering {
         match (self, proposal) {
             (Self::Proposed, Some(text)) => return read(text).map_err(Error::misuse),
             (Self::Asked, _) => {}
-            _ => return Err(unanswered(flag, question, &[], proposal)),
+            _ => return Err(self.unanswered(flag, question, &[], proposal)),
         }
         let mut text = format!("\n{question}\n");
         loop {
@@ -89,6 +93,25 @@ impl Answering {
                 Ok(answer) => return Ok(answer),
                 Err(rule) => text = format!("{rule}\n"),
             }
+        }
+    }
+
+    fn unanswered(self, flag: &str, question: &str, answers: &[String], proposal: Option<&str>) -> Error {
+        let list =
+            if answers.is_empty() { String::new() } else { format!(" One of: {}.", answers.join("; ")) };
+        let yes = proposal.map_or(String::new(), |text| format!(", or --yes for what is proposed ({text})"));
+        let why = match self {
+            Self::Proposed => "Nothing is proposed that --yes could take",
+            _ => "There is no terminal to ask",
+        };
+        Error::input(format!("{question}{list} {why}: say it by {flag}{yes}"))
+    }
+
+    /// Why an answer is what it is, where no flag gave it.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Asked => "as it was answered",
+            Self::Proposed | Self::Flags => "as it is proposed, and nobody said otherwise",
         }
     }
 
@@ -112,7 +135,7 @@ impl Answering {
 fn line(text: &str, proposal: Option<&str>, flag: &str) -> Result<String, Error> {
     let shown = proposal.map_or(String::new(), |proposal| format!("[{proposal}] "));
     let mut err = std::io::stderr().lock();
-    let told = write!(err, "{text}{shown}> ").and_then(|()| err.flush());
+    let told = write!(err, "{}{shown}> ", output::lines(text)).and_then(|()| err.flush());
     told.map_err(|e| Error::io("writing to standard error", &e))?;
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
@@ -123,12 +146,6 @@ fn line(text: &str, proposal: Option<&str>, flag: &str) -> Result<String, Error>
             (answer, _) => Ok(answer.to_owned()),
         },
     }
-}
-
-fn unanswered(flag: &str, question: &str, answers: &[String], proposal: Option<&str>) -> Error {
-    let list = if answers.is_empty() { String::new() } else { format!(" One of: {}.", answers.join("; ")) };
-    let yes = proposal.map_or(String::new(), |text| format!(", or --yes for what is proposed ({text})"));
-    Error::input(format!("{question}{list} There is no terminal to ask: say it by {flag}{yes}"))
 }
 
 #[cfg(test)]
@@ -144,7 +161,7 @@ mod tests {
         assert_eq!(told(Answering::Proposed, Some(1)), Ok(1));
         let error = told(Answering::Proposed, None).unwrap_err();
         assert!(
-            error.contains("Which? One of: a; b.") && error.contains("say it by --arm COLUMN"),
+            error.contains("Which? One of: a; b. Nothing is proposed that --yes could take: say it by --arm"),
             "{error}"
         );
         let error = told(Answering::Flags, Some(0)).unwrap_err();

@@ -7,6 +7,7 @@ mod trial;
 use super::draft::{StudyDraft, comment, quoted, said};
 use super::guess::{self, left_beyond, round_up};
 use super::making::{Beginning, Making};
+use super::matching::{compute, privacy};
 use super::period::{DayCounts, SaidMonths, WholeMonths};
 use super::{InitCommon, ProposedPrice};
 use base::{Error, PartyId};
@@ -16,6 +17,7 @@ use data::survey::{TimeKind, TimeSurvey};
 use std::path::PathBuf;
 use study::time::Unit;
 use study::{EventValue, LiftStudy, MAX_CLAMP, Question, Study};
+use terminal::output;
 
 /// Makes study, party file and key of a lift study: one party begins it, the other completes it.
 #[derive(Debug, Args)]
@@ -46,8 +48,8 @@ pub struct LiftInitArgs {
     /// The label of those who were not
     #[arg(long, value_name = "LABEL", conflicts_with = "advertiser", help_heading = "Publisher")]
     pub control: Option<String>,
-    /// The label of another arm, whose rows are left out; repeated for others. All that the file has, unless
-    /// told
+    /// A label of few rows, or spelt like another one, that is an arm as well, whose rows are left out;
+    /// repeated for others. Other labels of the file are left out without it
     #[arg(long, value_name = "LABEL", conflicts_with = "advertiser", help_heading = "Publisher")]
     pub leave_out: Vec<String>,
     /// The column that says when a person could first be treated: in both arms
@@ -209,8 +211,7 @@ fn lift(study: &Study) -> &LiftStudy {
 /// Sections that who begins the study writes for both.
 fn begin(making: &mut Making<'_>, draft: &mut StudyDraft, args: &LiftInitArgs) -> Result<(), Error> {
     draft.set("match", making.matching("pid")?);
-    let person = said("What one identifier stands for: the guarantee is of one such.", "unit = \"person\"");
-    draft.set("privacy", format!("[privacy]\n{person}"));
+    privacy(draft);
     let rho = args.price.rho()?;
     let lines = [
         (
@@ -234,13 +235,7 @@ fn begin(making: &mut Making<'_>, draft: &mut StudyDraft, args: &LiftInitArgs) -
             comment("One result, the same for both, which both may publish.")
         ),
     );
-    draft.set(
-        "compute",
-        format!(
-            "[compute]\n{}",
-            said("How it is computed changes the cost, never the answer.", "engine = \"auto\"")
-        ),
-    );
+    compute(draft);
     making.because("rho", rho, "a tenth of the budget of the party file");
     Ok(())
 }
@@ -296,10 +291,10 @@ fn read(making: &Making<'_>, study: &Study, side: TrialSide) -> Result<(RowStore
 /// Says what of the times hangs on few rows.
 fn note_thin_ends(making: &mut Making<'_>, days: &DayCounts) {
     for end in days.thin_ends() {
-        eprintln!(
+        output::say(&format!(
             "note: {end}. The study tells that month to the other party: correct the rows if they are a \
              mistake, or say round months by --months 2026-01..2026-12"
-        );
+        ));
         making.because("time", "whole months of all rows", end);
     }
 }
@@ -327,9 +322,9 @@ fn categories(making: &mut Making<'_>, column: &str) -> Result<String, Error> {
     }
     if let Some((value, rows)) = guess::rare(seen).next() {
         return Err(Error::input(format!(
-            "column \"{column}\": {} rows are {}, and a value that fewer than {} rows have is not told to \
+            "column \"{column}\": {} with {}, and a value that fewer than {} rows have is not told to \
              the other party: put small values together in the file",
-            page::numbers::count(*rows),
+            page::numbers::counted(*rows, "row"),
             quoted(value),
             guess::LABEL_ROWS
         )));

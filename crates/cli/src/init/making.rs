@@ -11,6 +11,7 @@ use base::{Error, PartyId};
 use data::DataLocation;
 use data::survey::{ColumnSurvey, TableSurvey, TimeKind, TimeSurvey, survey};
 use net::Identity;
+use page::lines::fitted;
 use privacy::dummies;
 use release::rational::{ratio, shown};
 use serde_json::json;
@@ -20,8 +21,8 @@ use study::format::{ColumnDates, ColumnName, DateForm, DecimalSign, InputFormat}
 use study::party::PartyPolicy;
 use study::reader::{nearest, printable};
 use study::{Identifier, Question, Study};
-use terminal::output;
 use terminal::progress::Working;
+use terminal::{output, width};
 
 /// Where who begins a study waits, and who completes it goes, unless told: on one machine.
 const ADDRESS: &str = "127.0.0.1:7000";
@@ -62,7 +63,8 @@ pub struct Making<'a> {
 /// The title of a study that has none yet.
 const UNTITLED: &str = "untitled";
 /// Said of a title that nobody chose.
-const TITLE_COMMENT: &str = "Made of the names of columns (--title TEXT): a line that heads the reports.";
+const TITLE_COMMENT: &str =
+    "A line that heads the reports, made of names of columns: change it with what is asked.";
 
 /// Said of a name that nobody chose.
 const NAMED_BY_FILE: &str = " (by the name of its file unless answered otherwise; --party says another)";
@@ -328,6 +330,7 @@ impl<'a> Making<'a> {
     /// When they are no times, or nobody says what they mean.
     pub fn times(&mut self, name: &str) -> Result<TimeSurvey, Error> {
         let ways = self.column(name)?.times.clone();
+        let mut why = "all dates of the sample are written so".to_owned();
         let mut way = match &ways[..] {
             [] => {
                 return Err(Error::input(format!(
@@ -337,7 +340,10 @@ impl<'a> Making<'a> {
                 )));
             }
             [only] => only.clone(),
-            several => several[self.form(name, several)?].clone(),
+            several => {
+                why = format!("{} (--dates {name}=FORM); cells fit other forms, too", self.how.why());
+                several[self.form(name, several)?].clone()
+            }
         };
         if way.low < NEAR.start * DAY || way.high >= NEAR.end * DAY {
             let day = |seconds: i64| study::time::date_of_days(seconds.div_euclid(DAY));
@@ -351,7 +357,6 @@ impl<'a> Making<'a> {
             )));
         }
         if let (Some(form), []) = (&way.form, self.format.dates_of(name)) {
-            let why = "all dates of the sample are written so";
             self.because(&format!("dates of {name}"), form.to_string(), why);
             self.format.dates.push(ColumnDates { column: Some(name.to_owned()), forms: vec![form.clone()] });
         }
@@ -360,7 +365,7 @@ impl<'a> Making<'a> {
                 "Times of \"{name}\" have no offset. Of which clock are they: Z, +01:00, Europe/Berlin, ..?"
             );
             let read = |text: &str| study::format::WallZone::parse(text).map_err(str::to_owned);
-            self.format.zone = Some(self.how.words("--zone ZONE", &question, Some("Z"), read)?);
+            self.format.zone = Some(self.how.words("--zone ZONE", &question, None, read)?);
         }
         if let (TimeKind::Wall, Some(zone)) = (way.kind, &self.format.zone) {
             let at = |wall: i64, beside: i64| zone.instant(wall).unwrap_or(wall + beside);
@@ -580,11 +585,11 @@ impl<'a> Making<'a> {
             }
         };
         let forms = forms.iter().map(|form| format!("; {form}")).collect::<String>();
-        eprintln!("{}: {} rows{of}{forms}", self.data.display(), page::numbers::count(*read));
+        output::say(&format!("{}: {} rows{of}{forms}", self.data.display(), page::numbers::count(*read)));
         let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
         for column in columns {
             let facts = base::clean(&guess::described(column));
-            eprintln!("  {:width$}  {facts}", printable(&column.name));
+            output::say_of(&format!("  {:width$}  ", printable(&column.name)), &facts);
         }
     }
 
@@ -599,14 +604,14 @@ impl<'a> Making<'a> {
         let party_file = self.out.join(format!("{}.toml", self.party));
         eprintln!("\nChosen:");
         for Reason { setting, value, why } in &self.reasons {
-            eprintln!("{}", base::clean(&format!("  {setting} = {value}: {why}")));
+            output::say(&base::clean(&format!("  {setting} = {value}: {why}")));
         }
         if !self.offers.is_empty() {
-            eprintln!("\nResults could also be shown by, each with a share of rho of its own:");
-            self.offers.iter().for_each(|what| eprintln!("  {}", base::clean(what)));
+            output::say("\nResults could also be shown by, each with a share of rho of its own:");
+            self.offers.iter().for_each(|what| output::say(&format!("  {}", base::clean(what))));
         }
-        eprintln!("\nThe study file will tell the other party, and nothing else of the data:");
-        self.tells.iter().for_each(|what| eprintln!("  {}", base::clean(what)));
+        output::say("\nThe study file will tell the other party, and nothing else of the data:");
+        self.tells.iter().for_each(|what| output::say(&format!("  {}", base::clean(what))));
         self.how.confirm(&format!("Write {} and {}?", self.study.display(), party_file.display()))?;
         let key = self.out.join(format!("{}.key", self.party));
         std::fs::create_dir_all(&self.out)
@@ -665,12 +670,16 @@ impl<'a> Making<'a> {
                 "your half; the other party runs its own at the same time",
             ],
         };
-        let lines = next.iter().zip(words).map(|(command, what)| format!("  {command}\n      {what}"));
-        output::print(&format!(
-            "{made}: {study}\nYours alone: {own} and {} (keep the key: it cannot be made again)\nNext:\n{}",
-            key.display(),
-            lines.collect::<Vec<_>>().join("\n")
-        ))
+        let columns = Some(width::columns());
+        let words = words.map(|what| fitted(&format!("      {what}"), columns, 0));
+        // A command is one line, however long: it is typed so.
+        let lines = next.iter().zip(words).map(|(command, what)| format!("  {command}\n{what}"));
+        let made = format!(
+            "{made}: {study}\nYours alone: {own} and {} (keep the key: it cannot be made again)",
+            key.display()
+        );
+        let next = lines.collect::<Vec<_>>().join("\n");
+        output::print(&format!("{}\nNext:\n{next}", fitted(&made, columns, 4)))
     }
 }
 

@@ -31,10 +31,17 @@ pub fn run(args: &MatchInitArgs) -> Result<(), Error> {
         making.identifiers_of(&study)?;
     } else {
         draft.set("match", making.matching("pid")?);
+        privacy(&mut draft);
         compute(&mut draft);
     }
     making.entitle(&mut draft, "Which rows both parties have")?;
     making.finish(&draft, beginning.other)
+}
+
+/// The section `[privacy]`.
+pub fn privacy(draft: &mut StudyDraft) {
+    let unit = said("What one identifier stands for: the guarantee is of one such.", "unit = \"person\"");
+    draft.set("privacy", format!("[privacy]\n{unit}"));
 }
 
 /// The section `[compute]`.

@@ -3,9 +3,9 @@
 mod text;
 
 use super::draft::{StudyDraft, comment, said};
-use super::guess::{LABEL_ROWS, identifies, is_nearly_distinct};
+use super::guess::{LABEL_ROWS, identifies, is_nearly_distinct, same_name};
 use super::making::{Beginning, Making};
-use super::matching::compute;
+use super::matching::{compute, privacy};
 use super::units::unit;
 use super::{EqualInitArgs, ProposedPrice};
 use base::Error;
@@ -21,7 +21,7 @@ use text::{AskedProgram, CellUse, column};
 #[command(after_help = "Examples:\n  \
                   tacit init program --data trial.csv --columns dose,age --out program\n  \
                   tacit init program --data registry.csv --columns cost --study program/study.toml --unit \
-                  cost=EUR --by dose --mean cost\n\
+                  cost=EUR --by dose --mean cost --baseline none\n\
                   What else can be asked: docs/questions.md.")]
 pub struct ProgramInitArgs {
     /// What a match takes as well.
@@ -36,6 +36,10 @@ pub struct ProgramInitArgs {
     /// The mean of this column of either party; none: counts alone
     #[arg(long, value_name = "COLUMN")]
     pub mean: Option<String>,
+    /// The label that comes first, which differences and ratios compare the others with; that of those who
+    /// were not treated where one is called so, else the first by the alphabet
+    #[arg(long, value_name = "[COLUMN=]LABEL")]
+    pub baseline: Option<String>,
     /// The unit of a column of amounts, or none; repeated for others
     #[arg(long = "unit", value_name = "COLUMN=UNIT")]
     pub units: Vec<String>,
@@ -63,20 +67,30 @@ pub fn run(args: &ProgramInitArgs) -> Result<(), Error> {
         );
         let public = comment("One result, the same for both, which both may publish.");
         draft.set("release.public", format!("{public}[release.public]\n{price}"));
+        privacy(&mut draft);
         compute(&mut draft);
     }
     let mut program = AskedProgram::of(&draft, rho);
     let told = columns(&mut making, &mut program, args)?;
     ask(&making, &mut program, args)?;
+    if let Some(said) = &args.baseline {
+        let (column, label) = program.compare_with(said).map_err(Error::input)?;
+        making.because(&format!("baseline of {column}"), label, "as it was said");
+    }
     if making.is_read_whole()? {
         let study = typed(&draft, &program)?;
         let me = study.parties.iter().position(|member| member.name == making.party).unwrap_or_default();
         data::read_rows(making.location(), &study, base::PartyId(me as u8), None)?;
     }
     if making.completes {
-        let left = program.keep_used();
+        let [kept, left] = program.set_aside(&making.party, !args.asked.is_empty());
+        if !kept.is_empty() {
+            let why = "nobody asks about these columns (--by, --mean): comments of the study";
+            making.because("set aside", kept.join(", "), why);
+        }
         if !left.is_empty() {
-            making.because("left out", left.join(", "), "nobody asks about these columns (--by, --mean)");
+            let why = "nobody asks about these columns, or named them (--columns): not in the study";
+            making.because("left out", left.join(", "), why);
         }
     }
     tell(&mut making, &program, told);
@@ -118,8 +132,8 @@ fn tell(making: &mut Making<'_>, program: &AskedProgram, mut told: Vec<ToldColum
         making.tell(what.to_owned());
     }
     if !making.completes {
-        let what = "the other party reads all of these; columns that it asks nothing about leave the study \
-                    when it completes it";
+        let what = "the other party reads all of these; columns that it asks nothing about stay in the \
+                    study, as comments, when it completes it";
         making.tell(what.to_owned());
     }
 }
@@ -229,13 +243,23 @@ fn split(making: &Making<'_>, text: &str) -> Vec<String> {
 
 /// What is asked, as far as it is said or both parties' columns are there.
 fn ask(making: &Making<'_>, program: &mut AskedProgram, args: &ProgramInitArgs) -> Result<(), Error> {
+    let spelt = program.clone();
+    let files = |name: &str| spelt.in_file(name).to_owned();
     let chosen = |flag: &str, said: Option<&str>, question: &str, known: &[String]| {
         let mut answers = known.to_vec();
         answers.push("none".to_owned());
         let at = match said {
-            Some(said) => answers.iter().position(|name| name == said).ok_or_else(|| {
-                Error::input(format!("{flag} is {said}; there are: {}", answers.join(", ")))
-            })?,
+            Some(said) => answers
+                .iter()
+                .position(|name| name == said || files(name) == said)
+                .or_else(|| {
+                    // As a file spells it, or nearly.
+                    let mut alike = answers.iter().enumerate().filter(|(_, name)| same_name(name, said));
+                    alike.next().filter(|_| alike.next().is_none()).map(|(at, _)| at)
+                })
+                .ok_or_else(|| {
+                    Error::input(format!("{flag} is {said}; there are: {}", answers.join(", ")))
+                })?,
             None => making.how.choose(flag, question, &answers, Some(0))?,
         };
         Ok::<_, Error>(Some(answers[at].clone()).filter(|_| at < known.len()))

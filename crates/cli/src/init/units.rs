@@ -42,11 +42,7 @@ pub fn unit(
          names it, and reports show it."
     );
     let name = how.words(flag, &question, Some(NONE), read)?;
-    let why = match how {
-        Answering::Proposed => "nobody said one (--unit)",
-        _ => "as it was answered",
-    };
-    Ok(ColumnUnit { name, why })
+    Ok(ColumnUnit { name, why: how.why() })
 }
 
 fn read(text: &str) -> Result<Option<String>, String> {

@@ -38,10 +38,10 @@ fn of_mechanism(of: &MechanismNoise) -> String {
 
 /// Of each number its share of rho, and half of the interval that noise alone leaves.
 fn table(plan: &Plan, columns: usize) -> Vec<String> {
-    let head = ["", "groups", "rho", "+/-, even", "+/-, low"].map(str::to_owned);
-    let rows: Vec<[String; 5]> = std::iter::once(head).chain(plan.derived_noise.iter().map(cells)).collect();
+    let head = ["", "groups", "rho", "+/-, even", "+/-, low", "+/-, rare"].map(str::to_owned);
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(plan.derived_noise.iter().map(cells)).collect();
     let wide = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let numbers: usize = (1..5).map(|at| GAP + wide(at)).sum();
+    let numbers: usize = (1..6).map(|at| GAP + wide(at)).sum();
     let name = wide(0).min(columns.saturating_sub(numbers + 2)).max(NAME);
     let values = plan.assumptions.get("values").map_or("", String::as_str);
     let says = format!(
@@ -61,7 +61,7 @@ fn table(plan: &Plan, columns: usize) -> Vec<String> {
     lines
 }
 
-fn cells(of: &DerivedNoise) -> [String; 5] {
+fn cells(of: &DerivedNoise) -> [String; 6] {
     let unit = if of.unit.is_empty() { String::new() } else { format!(", {}", of.unit) };
     let half = |half: Option<f64>| half.map_or_else(|| "open".to_owned(), |half| plain(half, 2));
     let to = if of.to == PUBLIC { String::new() } else { format!(" ({})", of.to) };
@@ -71,5 +71,6 @@ fn cells(of: &DerivedNoise) -> [String; 5] {
         short(of.rho, 3),
         half(of.noise),
         half(of.noise_low),
+        half(of.noise_rare),
     ]
 }

@@ -63,9 +63,12 @@ fn of_view(view: &SimulatedView, columns: usize) -> Vec<String> {
         ["", "exact", "one release", "its interval", "95 % of releases", "mean error", "deviation", "held"];
     let shown = if is_drawn(view) { head.len() } else { 2 };
     let mut rows: Vec<(Option<String>, NumberCells)> = vec![(None, head.map(str::to_owned))];
+    let is_behind = |number: &&SimulatedNumber| number.behind;
     for part in &view.parts {
         rows.push((Some(title(part)), Default::default()));
-        rows.extend(part.numbers.iter().map(|number| (None, cells(number))));
+        rows.extend(
+            part.numbers.iter().filter(|number| !is_behind(number)).map(|number| (None, cells(number))),
+        );
     }
     let table = NumberTable::of(&rows, shown, columns);
     for (at, block) in table.blocks().into_iter().enumerate() {
@@ -79,6 +82,12 @@ fn of_view(view: &SimulatedView, columns: usize) -> Vec<String> {
         for row in rows.iter().filter(|row| !empty(row)) {
             lines.extend(table.lines(row, block.clone()));
         }
+    }
+    let behind = view.parts.iter().flat_map(|part| &part.numbers).filter(is_behind).count() as u64;
+    if behind > 0 {
+        let sums = counted(behind, "sum");
+        let text = format!("{sums} that only the difference is made of: --json has them.");
+        lines.extend(wrapped(&text, columns, "  ", "    "));
     }
     for list in &view.lists {
         let shown = list.keys[..list.keys.len().min(LISTED)].join(", ");

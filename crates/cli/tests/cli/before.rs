@@ -133,7 +133,8 @@ fn a_figure_shows_what_each_choice_does() {
     let own = std::fs::read_to_string(&page).unwrap();
     for part in [
         "by rho",
-        "by clamp",
+        "in % of the mean there, by clamp",
+        "<th>in % of the mean</th>",
         "by rows",
         "this study",
         "algorithm1",
@@ -147,6 +148,12 @@ fn a_figure_shows_what_each_choice_does() {
     tacit(plan).failed(2, &["say --mean X"]);
     tacit(plan.into_iter().chain(["--mean", "9"])).fine();
     let guessed = std::fs::read_to_string(&page).unwrap();
+    // Each clamp's interval stands beside the mean that it leaves.
+    let row = own.split("<tr>").find(|row| row.contains("<td>clamp</td>") && row.contains("(this study)"));
+    let cells: Vec<&str> = row.unwrap().split("<td>").map(|cell| cell.split('<').next().unwrap()).collect();
+    let [half, part] = [3, 5].map(|at| cells[at].trim_end_matches(" %").parse::<f64>().unwrap());
+    let mean = own.split("mean outcome: ").nth(1).unwrap().split(' ').next().unwrap().parse::<f64>().unwrap();
+    assert!((100.0 * half / mean - part).abs() < 1.0, "{cells:?} {mean}");
     assert!(guessed.contains("as told") && !guessed.contains("not for passing on"));
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/program.toml");
     tacit(["plan", program, "--rows", "4k", "--mean", "9", "--figure", &page]).failed(2, &["lift study"]);

@@ -38,6 +38,9 @@ fn a_budget_does_not_start_anew_in_silence() {
     pair.edit("study.toml", "name = \"generated\"", "name = \"again\"");
     let [refused, _] = pair.both([&["--budget", "0.2"], &[]]);
     refused.failed(5, &["budget: 0.11 of 0.2 spent on lineage publisher", "needs 0.11"]);
+    let short = &refused.json()["error"]["shortfall"];
+    let rho = serde_json::json!({ "bound": "policy.budget", "spent": "11/100", "budget": "1/5", "asked": "11/100" });
+    assert_eq!(*short, rho);
     // The same file under a dated name, and no lineage.
     std::fs::copy(pair.path("publisher.csv"), pair.path("publisher-2024-05.csv")).unwrap();
     let dated = pair.path("publisher-2024-05.csv");
@@ -128,7 +131,9 @@ fn check_says_what_the_ledger_will() {
             "advertiser: rho 0.11 for all that it gets (0.1 release, 0.01 sizes) = (2.26, 10⁻⁶)-DP"
         )
     );
-    assert!(shown.contains("nobody knows it") && shown.contains("This side is ready") && !ledger.exists());
+    assert!(
+        shown.contains("nobody knows it") && shown.contains("nothing would be released") && !ledger.exists()
+    );
     let [first, second] = pair.both([&[], &[]]);
     let first = first.fine().json();
     second.fine();
@@ -171,7 +176,7 @@ fn check_says_what_the_ledger_will() {
     )
     .unwrap();
     let again = check(&pair, &[]).fine().stdout;
-    assert!(again.contains("charged before") && again.contains("This side is ready"), "{again}");
+    assert!(again.contains("charged before") && again.contains("nothing would be released"), "{again}");
     // A third match shows new sizes; the number stays the same.
     let sizes = "(but for 0.01 for sizes of a match, from the third match on)";
     let lines: Vec<&str> = again.lines().filter(|line| line.contains("charged before")).collect();
@@ -211,7 +216,7 @@ fn rho_is_not_spent_on_what_cannot_be_shown() {
         &[
             "rho would be spent on what cannot be shown",
             "the test arm",
-            "minimum_group of 1000",
+            "minimum_group of 1,000",
             "--spend-anyway",
         ],
     );
@@ -243,7 +248,10 @@ fn own_numbers_stand_apart(pair: &Pair, report: &serde_json::Value) {
     // Why nothing is shown is in the text, and what reading did is for the owner.
     assert!(before.contains("    refused: the test group has about "), "{text}");
     assert!(own.contains(" rows read\n") && !before.contains("rows read"), "{text}");
-    assert!(before.contains("tacit report --public FOLDER/report.json"), "{text}");
+    // The last line can be pasted.
+    let command = text.lines().last().unwrap().trim().strip_prefix("tacit ").unwrap();
+    tacit(command.split(' ')).fine();
+    assert!(read(&json.with_file_name("public.html")).contains("<!DOCTYPE html>"), "{command}");
     assert!(before.contains("To whoever reads this result alone it costs rho 0.1 (1/10) ="), "{text}");
     let page = read(&pair.path("out-publisher").join("report.html"));
     let (before, own) = page.split_once(">Reading of your own files<").unwrap();
@@ -267,7 +275,7 @@ fn passed_on(pair: &Pair, reports: &[serde_json::Value; 2]) {
     });
     assert_eq!(made[0], made[1]);
     let made = made.map(|(texts, _)| texts);
-    assert!(made[0][3].contains("everybody,overall,overall,difference of means,both,,"), "{}", made[0][3]);
+    assert!(made[0][3].contains("everybody,overall,,overall,difference of means,both,,"), "{}", made[0][3]);
     assert!(made[0][3].contains("rows, fewer than the minimum of"), "{}", made[0][3]);
     let public: serde_json::Value = serde_json::from_str(&made[0][2]).unwrap();
     let fields: Vec<&String> = public.as_object().unwrap().keys().collect();

@@ -76,7 +76,7 @@ fn exports_its_numbers(report: &Path, again: &Value) {
         let arm = if count["arm"] == "test" { "vaccine" } else { "placebo" };
         let quantity = count["quantity"].as_str().unwrap().replace('_', " ");
         let value = count["value"].as_str().unwrap();
-        let line = format!("everybody,overall,overall,{quantity},{arm},{value},");
+        let line = format!("everybody,overall,,overall,{quantity},{arm},{value},");
         assert!(numbers.lines().any(|own| own.starts_with(&line)), "{line}: {numbers}");
     }
     // As many are released, and computed from these, as the text says.

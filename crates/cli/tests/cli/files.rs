@@ -32,7 +32,7 @@ fn check_accepts_what_is_sound_and_says_what_it_means() {
     assert_eq!(alone["study"]["hash"], checked["study"]["hash"]);
     assert!(alone["inputs"].is_null());
     let text = tacit(["check", "--party", party.to_str().unwrap(), "--spend-anyway"]).fine().stdout;
-    assert!(text.contains("revealed   to everybody") && text.contains("This side is ready"), "{text}");
+    assert!(text.contains("revealed   to everybody") && text.contains("nothing would be released"), "{text}");
 }
 
 #[test]
@@ -268,9 +268,12 @@ fn a_check_is_priced_at_the_rows_that_were_read() {
         tacit(words).fine().json()["plan"]["assumptions"]["rows"].as_str().unwrap().to_owned()
     };
     assert!(rows(&[]).starts_with("300 of this party's data"));
-    assert_eq!(rows(&["--rows", "10k,20k"]), "10,000 and 20,000");
+    let told = rows(&["--rows", "10k,20k"]);
+    assert!(told.starts_with("10,000 rows of publisher, half in each arm, and 20,000 of "), "{told}");
     let shown = tacit(["check", &party, "--spend-anyway"]).fine().stdout;
-    assert!(shown.contains(&format!("This side is ready: tacit run {party}")), "{shown}");
+    assert!(shown.contains("nothing would be released") && !shown.contains("side is ready"), "{shown}");
+    let shown = tacit(["check", &party, "--spend-anyway", "--rows", "10k,20k"]).fine().stdout;
+    assert!(shown.starts_with(&format!("This side is ready: tacit run {party}")), "{shown}");
 }
 
 #[test]

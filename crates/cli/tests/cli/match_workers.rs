@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -216,6 +217,51 @@ fn a_match_goes_on_after_its_coordinators_are_killed() {
         }
     }
     assert!((0..2).all(|party| list(&world.state(party).join("tacit-runs")).next().is_none()));
+}
+
+/// Copies a folder with all that it holds.
+fn copy(from: &Path, to: &Path) {
+    std::fs::DirBuilder::new().mode(0o700).create(to).unwrap();
+    for path in list(from) {
+        let target = to.join(name(&path));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, target).unwrap();
+        }
+    }
+}
+
+/// A party whose state is put back to before promises of its peer's, which it has answered since, does not go
+/// on with that match: both make it anew. False where a match was over before it could be.
+fn put_back_amid_a_match() -> bool {
+    let world = World::new();
+    let (state, before) = (world.state(0), world.path("before"));
+    let mut running = [0, 1].map(|party| world.start(party, "2"));
+    for stage in &STAGES[..2] {
+        if !comes_to(&state, *stage) {
+            return false;
+        }
+        running.iter_mut().for_each(Running::kill);
+        if !before.exists() {
+            copy(&state, &before);
+            running = [0, 1].map(|party| world.again(party, "2"));
+        }
+    }
+    std::fs::remove_dir_all(&state).unwrap();
+    std::fs::rename(&before, &state).unwrap();
+    let [back, peer] = [0, 1].map(|party| world.again(party, "2"));
+    let done = back.end().fine();
+    assert!(done.stderr.contains("as where a folder was put back"), "{}", done.stderr);
+    let workers = &done.json()["workers"];
+    assert!(workers["match_units"] == 12 && workers["match_done_before"] == 0, "{workers:#}");
+    world.check(peer, "the other one's state was put back");
+    true
+}
+
+#[test]
+fn a_match_whose_state_was_put_back_is_made_anew() {
+    assert!((0..3).any(|_| put_back_amid_a_match()), "matches are over before they can be killed");
 }
 
 /// What the sizes of a match show is charged once, however often its coordinators are killed: a match that

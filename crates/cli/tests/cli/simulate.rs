@@ -61,6 +61,25 @@ fn the_field_trial_is_tried_before_it_is_run() {
     assert!(low < exact && exact < high, "{spread}");
 }
 
+/// What only the difference is made of is left to programs, and amounts have their unit.
+#[test]
+fn a_lift_is_told_by_what_people_ask() {
+    let study = example("lift.toml");
+    let words = ["--made-up", "9k,6k", "--draws", "100"];
+    let text = simulate(&study, &words).fine().stdout;
+    assert!(text.contains("value, vaccine, cases") && text.contains("rows, vaccine, people"), "{text}");
+    for absent in ["centred", "tail", "squares"] {
+        assert!(!text.contains(absent), "{absent}: {text}");
+    }
+    assert!(text.contains("sums that only the difference is made of: --json has them"), "{text}");
+    let done = simulate(&study, &[&words[..], &["--json"]].concat()).fine().json();
+    let numbers = done["runs"][0]["views"][0]["parts"][0]["numbers"].as_array().unwrap();
+    let behind = numbers.iter().filter(|number| number["behind"] == true).count();
+    assert!(behind > 0 && numbers[0]["behind"].is_null(), "{done}");
+    let check = tacit(["check".as_ref(), study.as_os_str()]).fine().stdout;
+    assert!(check.contains("numbers    "), "{check}");
+}
+
 /// For people: what it is comes first, and no number is a power of ten.
 #[test]
 fn a_simulation_says_first_that_it_shows_exact_values() {

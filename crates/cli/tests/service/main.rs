@@ -1,5 +1,6 @@
 //! `tacit service` as its people and its attackers meet it: a process, TLS, HTTP and the command line.
 
+mod agreed;
 mod house;
 mod pages;
 mod threats;

@@ -12,6 +12,9 @@ pub enum ValueShape {
     /// As amounts do: most at the lower end, exponentially, a tenth of the range above it in the mean; of the
     /// bits a tenth is set.
     Low,
+    /// As what few have: one row of a hundred has such an amount, all others the lower end; of a hundred bits
+    /// one is set.
+    Rare,
 }
 
 /// The outputs that a number is derived from, by their places among the program's, were there so many rows in
@@ -59,14 +62,18 @@ fn moments(variable: Variable, shape: ValueShape) -> [f64; 2] {
     let (mean, square) = match (shape, variable.is_bit()) {
         (ValueShape::Even, true) => (0.5, 0.5),
         (ValueShape::Low, true) => (LOW, LOW),
+        (ValueShape::Rare, true) => (FEW, FEW),
         (ValueShape::Even, false) => (range / 2.0, range * range / 3.0),
         (ValueShape::Low, false) => (range * LOW, 2.0 * (range * LOW).powi(2)),
+        (ValueShape::Rare, false) => (FEW * range * LOW, FEW * 2.0 * (range * LOW).powi(2)),
     };
     [low + mean, low * low + 2.0 * low * mean + square]
 }
 
 /// The mean of values that crowd at the lower end, as a part of the range.
 const LOW: f64 = 0.1;
+/// Which part of all rows has what few have.
+const FEW: f64 = 0.01;
 
 /// What a row adds to each sum, in their order; of cells of a joint mechanism, nothing that is looked at.
 fn of_a_row(derived: &DerivedOutput, shape: ValueShape) -> Vec<f64> {
@@ -92,6 +99,9 @@ fn of_a_row(derived: &DerivedOutput, shape: ValueShape) -> Vec<f64> {
                 match shape {
                     ValueShape::Even => part,
                     ValueShape::Low => 1.0 - (-part / LOW).exp(),
+                    // Those at the lower end are in the first bucket.
+                    ValueShape::Rare if part == 0.0 => 0.0,
+                    ValueShape::Rare => 1.0 - FEW * (-part / LOW).exp(),
                 }
             };
             edges.windows(2).map(|ends| below(ends[1]) - below(ends[0])).collect()

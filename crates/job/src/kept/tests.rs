@@ -1,4 +1,5 @@
 use super::*;
+use std::path::Path;
 use std::time::Duration;
 use store::StoreOptions;
 use units::{FailureCause, HeldResult};
@@ -11,22 +12,28 @@ fn begun() -> BegunRecord {
 }
 
 /// The state of a run, and what its log holds once it is matched.
-fn state(folder: &std::path::Path) -> Arc<RunState> {
+pub(crate) fn state(folder: &std::path::Path) -> Arc<RunState> {
     let place = folder.join("state");
     let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
     Arc::new(RunState::begin(store, &StateKey::fresh(), "clinic", Duration::MAX).unwrap())
 }
 
-fn lead(state: &Arc<RunState>) -> RunLog {
+/// Beside the state, as it is now.
+fn ledger(state: &RunState) -> Arc<Mutex<Ledger>> {
+    let place = state.sealed().store().folder().unwrap().with_file_name("ledger");
+    Arc::new(Mutex::new(Ledger::open(&place).unwrap()))
+}
+
+pub(crate) fn lead(state: &Arc<RunState>) -> RunLog {
     let (mut log, mut records) = state.lead().unwrap();
     if records.is_empty() {
         records = vec![KeptRecord::Begun(Box::new(begun())).to_log().unwrap()];
         log.append(&records).unwrap();
     }
-    RunLog::resume(state.clone(), log, &records).unwrap()
+    RunLog::resume(state.clone(), (log, &records), PromiseBook::new(&ledger(state), &[6; 32])).unwrap()
 }
 
-fn matched(log: &RunLog) -> MatchedRecord {
+pub(crate) fn matched(log: &RunLog) -> MatchedRecord {
     let mut matched: MatchedRecord = serde_json::from_str(MATCHED).unwrap();
     matched.units = log.units_folder();
     matched.rows = KeptMatch::Spine(KeptColumns::new(&log.state.folder("columns"), &[], (9, 4)));
@@ -39,7 +46,7 @@ fn finish(log: &mut RunLog, unit: u32, attempt: u32) {
 }
 
 /// The same at a stage.
-fn finish_of((log, stage): (&mut RunLog, u8), unit: u32, attempt: u32, result: &[u8]) {
+pub(crate) fn finish_of((log, stage): (&mut RunLog, u8), unit: u32, attempt: u32, result: &[u8]) {
     let shares = zeroize::Zeroizing::new(result.to_vec());
     let work = FinishedWork { shares, traffic: net::Traffic::default() };
     log.put_work(stage, (unit, attempt), &work).unwrap();
@@ -177,7 +184,7 @@ const SECRETS: &[u8] = b"keys of a match";
 const DRAW: MatchDraw = MatchDraw { number: 3, nonce: [5; 32], afresh: true };
 
 /// A log in which a match over lanes has begun.
-fn matching(state: &Arc<RunState>) -> RunLog {
+pub(crate) fn matching(state: &Arc<RunState>) -> RunLog {
     let mut log = lead(state);
     let folder = state.folder("match");
     log.begin_match(([7; 32], &[[1; 32], [2; 32]], DRAW), &folder, SECRETS).unwrap();
@@ -189,7 +196,7 @@ fn pin(unit: u32, number: u8, promise: u8) -> UnitPin {
 }
 
 /// What a worker of a match hands back that made no column.
-const DONE: &[u8] = include_bytes!("lane_done_1.json");
+pub(crate) const DONE: &[u8] = include_bytes!("lane_done_1.json");
 
 /// Units and promises of a match are there after the process, its keys until it is over.
 #[test]
@@ -308,6 +315,86 @@ fn keys_that_come_back_are_of_no_match() {
     let mut fourth = lead(&state);
     assert!(third.snapshot().is_err() && third.fenced);
     assert!(fourth.pin(pin(0, 0, 1)).unwrap());
+}
+
+/// Puts a copy of a folder, and nothing else, in another one's place.
+fn copy(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Who can put the folder back, to before a promise or to before the end of the match, has nobody answer under
+/// its keys: the ledger is somewhere else.
+#[test]
+fn a_folder_that_is_put_back_is_of_no_match() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let [place, aside, kept] = ["state", "aside", "kept"].map(|name| folder.path().join(name));
+    let mut log = matching(&state);
+    assert!(log.pin(pin(0, 0, 5)).unwrap());
+    drop(log);
+    copy(&place, &aside);
+    // As it is now, it goes on.
+    let mut log = lead(&state);
+    assert!(log.is_matching() && log.pin(pin(0, 1, 6)).unwrap());
+    let of_keys = log.match_secrets().unwrap().0;
+    drop(log);
+    copy(&place, &kept);
+    copy(&aside, &place);
+    let log = lead(&state);
+    assert!(!log.is_matching() && log.resumed().unwrap().contains("put back"), "{:?}", log.resumed());
+    assert!(state.sealed().store().list(&of_keys).unwrap().is_empty(), "its keys are gone");
+    drop(log);
+    // Nothing was lost there.
+    copy(&kept, &place);
+    let mut log = lead(&state);
+    assert!(!log.pin(pin(0, 1, 5)).unwrap());
+    // To before its end, and to before the one after it.
+    log.forget_match().unwrap();
+    for later in [false, true] {
+        if later {
+            let of = ([8; 32], &[[1; 32], [2; 32]][..], DRAW);
+            lead(&state).begin_match(of, &state.folder("match"), SECRETS).unwrap();
+        }
+        copy(&kept, &place);
+        assert!(!lead(&state).is_matching());
+    }
+}
+
+/// Between the record of a promise and the ledger a process may die: the promise binds, and the ledger has it
+/// next. Who finds the ledger at another match says nothing more.
+#[test]
+fn a_ledger_that_is_behind_has_the_promise_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let [at, before] = ["ledger", "before"].map(|name| folder.path().join(name));
+    let mut log = matching(&state);
+    log.pin(pin(0, 0, 5)).unwrap();
+    std::fs::copy(&at, &before).unwrap();
+    log.pin(pin(0, 1, 6)).unwrap();
+    drop(log);
+    std::fs::copy(&before, &at).unwrap();
+    for snapshot in [true, false] {
+        let mut log = lead(&state);
+        assert!(log.is_matching() && !log.pin(pin(0, 1, 7)).unwrap());
+        if snapshot {
+            log.snapshot().unwrap();
+        }
+    }
+    let mut log = lead(&state);
+    assert!(log.pin(pin(0, 2, 8)).unwrap());
+    let id = privacy::ledger::begun_id(&[6; 32], &[[1; 32], [2; 32]]);
+    ledger(&state).lock().unwrap().begin_promises(&id, &[9; 32]).unwrap();
+    let error = log.pin(pin(0, 3, 8)).unwrap_err().to_string();
+    assert!(log.fenced && error.contains("promises of another match"), "{error}");
 }
 
 /// Columns and results of attempts of which no result is held go: as the next attempt begins, and as a log is

@@ -2,9 +2,8 @@
 //! itself, what the peer has promised, and units of its stages.
 //!
 //! Its keys lie in an object beside its columns, which goes first when the match is over: the log, which
-//! nothing is removed from, has their hash alone. Where `state` is a bucket nothing of it is written down:
-//! whoever holds the bucket could put the log back to before a promise, and a peer in league with it would be
-//! answered twice under one key.
+//! nothing is removed from, has their hash alone. Where `state` is a bucket nothing of it is written down: its
+//! operator may keep the keys for ever.
 
 use super::record::KeptRecord;
 use crate::workers::{FinishedWork, MATCH_STAGES, stage_of_match};
@@ -34,6 +33,10 @@ const PIN_BYTES: usize = 1 + 4 + 1 + 32;
 
 impl UnitPin {
     pub const ALL: u32 = u32::MAX;
+
+    fn place(&self) -> (u8, u32, u8) {
+        (self.stage, self.unit, self.number)
+    }
 
     pub(super) fn encode(&self) -> Vec<u8> {
         [&[self.stage][..], &self.unit.to_le_bytes(), &[self.number], &self.promise].concat()
@@ -80,7 +83,8 @@ impl MatchingRecord {
 pub(super) struct UnderWay {
     pub record: MatchingRecord,
     pub notes: LaneNotes,
-    pins: BTreeMap<(u8, u32, u8), Bytes32>,
+    /// In the order in which they were written, which the ledger's hash is of.
+    pins: Vec<UnitPin>,
     /// Records of its units, by stage.
     units: BTreeMap<u8, Vec<UnitRecord>>,
     /// Whether it is written down, and goes on in another meeting.
@@ -155,11 +159,36 @@ impl UnderWay {
 
     /// What was pinned first is there: whether this is it. None where it is the first.
     pub fn known(&self, pin: &UnitPin) -> Option<bool> {
-        self.pins.get(&(pin.stage, pin.unit, pin.number)).map(|known| *known == pin.promise)
+        self.pins.iter().find(|known| known.place() == pin.place()).map(|known| known == pin)
     }
 
     pub fn pin(&mut self, pin: UnitPin) {
-        self.pins.entry((pin.stage, pin.unit, pin.number)).or_insert(pin.promise);
+        if self.known(&pin).is_none() {
+            self.pins.push(pin);
+        }
+    }
+
+    /// The running hash of what is promised.
+    pub fn head(&self) -> Bytes32 {
+        self.pins.iter().fold(self.first_head(), next_head)
+    }
+
+    /// What it is with one promise more.
+    pub fn head_with(&self, pin: &UnitPin) -> Bytes32 {
+        next_head(self.head(), pin)
+    }
+
+    /// Whether it was so at some time.
+    pub fn comes_to(&self, head: &Bytes32) -> bool {
+        let later = self.pins.iter().scan(self.first_head(), |last, pin| {
+            *last = next_head(*last, pin);
+            Some(*last)
+        });
+        std::iter::once(self.first_head()).chain(later).any(|at| at == *head)
+    }
+
+    fn first_head(&self) -> Bytes32 {
+        blake3::derive_key("tacit 2026-11 no promise in a match v1", &self.record.name)
     }
 
     /// All that counts of it, in an order that gives it again.
@@ -168,8 +197,8 @@ impl UnderWay {
             KeptRecord::Matching(Box::new(self.record.clone())).to_log()?,
             KeptRecord::Noted(Box::new(self.notes.clone())).to_log()?,
         ];
-        for (&(stage, unit, number), &promise) in &self.pins {
-            all.push(KeptRecord::Pin(UnitPin { stage, unit, number, promise }).to_log()?);
+        for pin in &self.pins {
+            all.push(KeptRecord::Pin(*pin).to_log()?);
         }
         for (stage, units) in &self.units {
             all.extend(last_of(units).iter().map(|record| KeptRecord::of_unit(*stage, record)));
@@ -238,6 +267,11 @@ impl UnderWay {
         let left = there.iter().filter(|(object, _)| object.split('/').any(goes));
         left.into_iter().try_for_each(|(object, _)| delete(state, object))
     }
+}
+
+fn next_head(head: Bytes32, pin: &UnitPin) -> Bytes32 {
+    let bytes = [&head[..], &pin.encode()].concat();
+    blake3::derive_key("tacit 2026-11 one promise more in a match v1", &bytes)
 }
 
 /// Removes an object that may be gone already.

@@ -252,7 +252,7 @@ impl OtBill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::PlanStage;
+    use crate::plan::{MULTIPLICATIONS, PlanStage};
     use std::collections::BTreeMap;
 
     const LIFT: &str = include_str!("../../../../examples/lift.toml");
@@ -274,6 +274,37 @@ mod tests {
 
     fn near(found: f64, by_hand: f64) {
         assert!((found / by_hand - 1.0).abs() < 1e-9, "{found}, by hand {by_hand}");
+    }
+
+    /// The model against the run of 20 M rows a side that docs/performance.md has, both parties on two cores
+    /// of the kind that the rates were measured on: bytes are the run's, seconds within a fifth.
+    #[test]
+    fn the_model_fits_the_measured_run() {
+        let page = include_str!("../../../../docs/performance.md");
+        let row = page.lines().find(|line| line.starts_with("| `pid`, 20 M | 844 and 844 MB |")).unwrap();
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let measured = |cell: usize| cells[cell].strip_suffix(" s").unwrap().parse::<f64>().unwrap();
+        let text = include_str!("../../../../examples/generated.toml");
+        let text = format!("{text}\n[compute]\nengine = \"gmw\"\not = \"softspoken:4\"\n");
+        let file = StudyFile::parse("study.toml", &text).unwrap();
+        let prices = PriceList { share_used: 1.0, ..shipped() };
+        let terms = BillTerms { prices: &prices, between: BytePath::Zone };
+        let link = Link { bits_per_s: 1e11, round_trip_s: 5e-5 };
+        let speeds = Speeds { multiplications_per_s: MULTIPLICATIONS[1], ..Speeds::default() };
+        let assumed = Assumed { rows: [20_000_000; 2], both: Some(10_000_000), outcome: None };
+        let bill = plan_priced(&file, &assumed, link, speeds, &terms).unwrap().bill.unwrap();
+        let of =
+            |names: &[&str]| bill.stages.iter().filter(|s| names.contains(&&*s.name)).collect::<Vec<_>>();
+        let parts = [(4, &["read", "spool"][..]), (5, &["match"]), (6, &["compute"])];
+        for (cell, names) in parts {
+            let seconds = of(names).iter().map(|stage| stage.hours).sum::<f64>() * HOUR_S;
+            let found = seconds / measured(cell);
+            assert!((found - 1.0).abs() < 0.2, "{names:?}: {seconds} s of {}", cells[cell]);
+        }
+        let all = bill.total.hours * HOUR_S / measured(3);
+        assert!((all - 1.0).abs() < 0.2, "{all} of the run");
+        let gigabytes = |name: &str| format!("{:.1}", of(&[name])[0].bytes as f64 / GB);
+        assert_eq!(format!("{}, {} GB", gigabytes("match"), gigabytes("compute")), cells[9]);
     }
 
     /// Two parties of 10 cores, half of whose time computes.

@@ -28,6 +28,8 @@ pub struct IntervalPoint {
     pub at: f64,
     /// What is there, or why nothing would be shown.
     pub half: Result<Halves, String>,
+    /// The control arm's mean outcome per person there: a small clamp makes it smaller, and differences too.
+    pub mean: f64,
 }
 
 /// How the interval moves with one setting while the others stay.
@@ -97,6 +99,23 @@ pub fn interval_curves(
     ])
 }
 
+/// What a study would detect if hardly anybody had the labels that it leaves out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FewLeftOut {
+    /// People of the publisher in the two arms that are compared.
+    pub rows: u64,
+    /// Smallest difference that would be detected in 80 of 100 times.
+    pub effect: f64,
+}
+
+/// The smallest effect of what everybody sees, else of the publisher's view, for so many rows.
+///
+/// # Errors
+/// When nothing would be shown of them.
+pub(crate) fn effect_at(study: &Study, rows: [u64; 2], outcome: &OutcomeGuess) -> Result<f64, Error> {
+    Trial { study, rows }.effect(outcome, &|_| ())
+}
+
 /// What a lift study would detect with some clamp.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClampEffect {
@@ -104,18 +123,29 @@ pub struct ClampEffect {
     pub clamp: f64,
     /// The mean outcome per person of the control arm, no person above that clamp.
     pub mean: f64,
+    /// The part of all outcomes of this party's file that it leaves; absent where nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<f64>,
     /// Smallest difference of such means that would be detected in 80 of 100 times; absent where nothing
     /// would be shown.
     pub effect: Option<f64>,
 }
 
-/// The effect at half the clamp of a study, at its own, and at double, beside what the plan says of it;
-/// nothing of outcomes that nobody guesses, that no clamp cuts, or of several runs.
+impl ClampEffect {
+    /// The effect as a part of the mean that the clamp leaves.
+    #[must_use]
+    pub fn of_mean(&self) -> Option<f64> {
+        self.effect.filter(|_| self.mean > 0.0).map(|effect| effect / self.mean)
+    }
+}
+
+/// The effect at half the clamp of a study, at its own, at double, and at others that are `asked`, beside
+/// what the plan says of it; nothing of outcomes that nobody guesses, that no clamp cuts, or of several runs.
 pub(crate) fn clamp_effects(
     file: &StudyFile,
     assumed: &Assumed,
     own: Option<&InputReport>,
-    plan: &Plan,
+    (plan, asked): (&Plan, &[u32]),
 ) -> Vec<ClampEffect> {
     let study = file.first();
     let (Question::Lift(lift), Some(outcome), [_]) = (&study.kind, &assumed.outcome, &file.runs[..]) else {
@@ -135,14 +165,60 @@ pub(crate) fn clamp_effects(
             true => known,
             false => trial.effect(&outcome, &|lift| lift.rule.clamp = at).ok(),
         };
-        ClampEffect { clamp: f64::from(at) / f64::from(lift.scale()), mean: outcome.mean, effect }
+        let kept = own.and_then(|own| own.outcomes.kept(at));
+        ClampEffect { clamp: f64::from(at) / f64::from(lift.scale()), mean: outcome.mean, kept, effect }
     };
     let near = |(at, _): &(u32, OutcomeGuess)| match at.cmp(&clamp) {
         Ordering::Less => *at == clamp >> 1,
         Ordering::Equal => true,
         Ordering::Greater => !uncut && *at == clamp.saturating_mul(2),
     };
-    clamps(lift, outcome, own, assumed.rows[0]).into_iter().filter(near).map(of).collect()
+    let around = clamps(lift, outcome, own, assumed.rows[0]).into_iter().filter(near);
+    let mut all: Vec<(u32, OutcomeGuess)> = around.collect();
+    for at in asked {
+        let counted = || counted(own?, *at, assumed.rows[0], lift.scale());
+        if !all.iter().any(|(known, _)| known == at) {
+            all.push((*at, counted().unwrap_or_else(|| alike(lift, outcome))));
+        }
+    }
+    all.into_iter().map(of).collect()
+}
+
+/// The round clamp of a study, no larger than `most`, with which it would see most if everybody of this party's
+/// file were in the trial: the part of the mean that it would detect, over the part of all outcomes that it
+/// leaves, is smallest. Of the first alone the smallest clamp is best, with which everybody who has an outcome
+/// counts alike. Nothing where all of these would show nothing.
+pub fn proposed_clamp(study: &Study, own: &InputReport, most: u32) -> Option<ClampEffect> {
+    let Question::Lift(lift) = &study.kind else { return None };
+    let rows = crate::check::advertisers_rows(study, own.rows_kept);
+    let trial = Trial { study, rows };
+    let powers = (0..).map_while(|power| 10u32.checked_pow(power)).take_while(|power| *power <= most);
+    let round = powers.flat_map(|power| [1, 2, 5].map(|step| power.saturating_mul(step)));
+    let found = round.filter(|at| *at <= most).filter_map(|at| {
+        let outcome = counted(own, at, rows[0], lift.scale())?;
+        let effect = trial.effect(&outcome, &|lift| lift.rule.clamp = at).ok()?;
+        let kept = own.outcomes.kept(at);
+        let clamp = f64::from(at) / f64::from(lift.scale());
+        Some(ClampEffect { clamp, mean: outcome.mean, kept, effect: Some(effect) })
+    });
+    let part = |of: &ClampEffect| match (of.of_mean(), of.kept) {
+        (Some(part), Some(kept)) if kept > 0.0 => part / kept,
+        _ => f64::INFINITY,
+    };
+    found.min_by(|a, b| part(a).total_cmp(&part(b)))
+}
+
+/// Outcomes at a clamp by a party's own file, of so many people of the publisher.
+fn counted(own: &InputReport, clamp: u32, people: u64, scale: u32) -> Option<OutcomeGuess> {
+    let (sums, people) = (own.outcomes.at(clamp)?, NonZeroU64::new(people)?);
+    Some(OutcomeGuess::counted(&sums, (own.rows_kept, people), scale))
+}
+
+/// Outcomes as they are at the study's clamp, whatever the clamp.
+fn alike(lift: &LiftStudy, outcome: &OutcomeGuess) -> OutcomeGuess {
+    let clamp = f64::from(lift.rule.clamp) / f64::from(lift.scale());
+    let spread = outcome.variance.unwrap_or(outcome.mean * (clamp - outcome.mean)).max(0.0);
+    OutcomeGuess { variance: Some(spread), ..outcome.clone() }
 }
 
 /// Clamps around the study's, each with what outcomes are then: by this party's data where they tell, else as
@@ -161,10 +237,7 @@ fn clamps(
             .map(|(clamp, sums)| (*clamp, OutcomeGuess::counted(sums, people, lift.scale())))
             .collect();
     }
-    let parts = f64::from(lift.scale());
-    let clamp = f64::from(lift.rule.clamp) / parts;
-    let spread = outcome.variance.unwrap_or(outcome.mean * (clamp - outcome.mean)).max(0.0);
-    let alike = OutcomeGuess { variance: Some(spread), ..outcome.clone() };
+    let (parts, alike) = (f64::from(lift.scale()), alike(lift, outcome));
     let clamps = data::clamps_around(lift.rule.clamp).into_iter();
     clamps
         .filter(|clamp| f64::from(*clamp) >= outcome.mean * parts)
@@ -182,7 +255,7 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn point(self, at: f64, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> IntervalPoint {
         let half = self.half(outcome, change).map_err(|error| error.to_string());
-        IntervalPoint { value: page::numbers::plain(at, 6), at, half }
+        IntervalPoint { value: page::numbers::plain(at, 6), at, half, mean: outcome.mean }
     }
 
     fn half(self, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> Result<Halves, Error> {

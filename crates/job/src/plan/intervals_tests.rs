@@ -86,7 +86,7 @@ fn the_clamps_around_are_tried() {
         let outcome = OutcomeGuess::of(file.first(), own, 100_000);
         let assumed = Assumed { rows: [100_000; 2], both: None, outcome };
         let plan = crate::plan::plan_file(&file, &assumed, LINK, Speeds::default()).unwrap();
-        (clamp_effects(&file, &assumed, own, &plan), plan)
+        (clamp_effects(&file, &assumed, own, (&plan, &[])), plan)
     };
     let (found, plan) = tried(&text, Some(&own));
     assert_eq!(found.iter().map(|of| of.clamp).collect::<Vec<_>>(), [4.0, 8.0, 16.0]);

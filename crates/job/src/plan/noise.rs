@@ -51,6 +51,9 @@ pub struct DerivedNoise {
     /// The same where most values lie at the lower end, a tenth of the range above it in the mean, and a
     /// tenth of the bits are set.
     pub noise_low: Option<f64>,
+    /// The same where one row of a hundred has such a value, all others the lower end, and one of a hundred
+    /// bits is set.
+    pub noise_rare: Option<f64>,
 }
 
 /// What a program derives, one for each number that is alike but for its group, were so many rows in all.
@@ -99,6 +102,7 @@ pub(super) fn derived(
             mechanisms,
             noise: of(ValueShape::Even)?.noise,
             noise_low: of(ValueShape::Low)?.noise,
+            noise_rare: of(ValueShape::Rare)?.noise,
         });
     }
     Ok(all)
@@ -161,8 +165,11 @@ mod tests {
             let low = few.noise_low.unwrap();
             match few.statistic.as_str() {
                 "total" => assert_eq!(low, few_noise),
-                // Values that vary less say less of how they go together.
-                "correlation" => assert!(low > 3.0 * few_noise, "{few:?}"),
+                // Values that vary less say less of how they go together, if anything at all.
+                "correlation" => {
+                    assert!(low > 3.0 * few_noise, "{few:?}");
+                    assert!(few.noise_rare.is_none_or(|rare| rare > 3.0 * low), "{few:?}");
+                }
                 _ => {}
             }
         }

@@ -47,7 +47,7 @@ impl PlanQuestion {
             }
             None => plan_file(file, &assumed, link, speeds)?,
         };
-        plan.clamp_effects = clamp_effects(file, &assumed, None, &plan);
+        plan.clamp_effects = clamp_effects(file, &assumed, None, (&plan, &[]));
         plan.say_link(link);
         if !plan.spool.is_empty() {
             let text = "1G, what a party has whose file says nothing; --party FILE plans for what it says";

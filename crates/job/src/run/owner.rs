@@ -416,7 +416,7 @@ fn lane_host(party: &PartySetup, place: &WorkerPlace, port: &LanePort) -> Option
     let gated = if let LanePort::Listens(port) = port { port.gated_host() } else { None };
     match (&party.workers.host, place, port) {
         (Some(host), ..) => Some(LaneHost::Named(host.clone())),
-        (None, WorkerPlace::Launched(_), LanePort::Listens(_)) => Some(LaneHost::Own),
+        (None, WorkerPlace::Launched(_), LanePort::Listens(_)) => Some(LaneHost::Launched),
         (None, ..) => gated.map(LaneHost::Named),
     }
 }

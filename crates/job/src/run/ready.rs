@@ -300,7 +300,7 @@ impl OwnerRun<'_> {
             let viewer = format!("viewer {}", member.key);
             text.replace(&viewer, &format!("{viewer} ({})", member.name))
         });
-        Error::refused(named)
+        Error::refused(named).falling_short(error.shortfall().cloned())
     }
 
     fn allowed_candidates(&self, agreement: &Agreement) -> Result<(), Error> {

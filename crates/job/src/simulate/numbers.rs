@@ -8,7 +8,7 @@ use privacy::scales::Scales;
 use program::{DerivedOutput, DerivedStatistic, Op, Viewer};
 use release::normal;
 use release::rational::to_f64;
-use report::{CellView, DerivedView, LiftView, ResultView};
+use report::{CellView, DerivedView, LiftView, ResultView, wording};
 use study::Study;
 
 /// A number as somebody reads it.
@@ -30,6 +30,8 @@ pub(super) struct NumberName {
     /// `output`, `derived` or `estimate`.
     pub what: &'static str,
     pub unit: String,
+    /// Whether only an estimate is made of it.
+    pub behind: bool,
 }
 
 /// What a part of a view is called, for programs and for people, and its numbers.
@@ -100,6 +102,7 @@ impl NumberReader<'_> {
             label: label.clone(),
             what,
             unit: unit.to_owned(),
+            behind: false,
         };
         let program = &self.built.program;
         let own = program.derived.iter().filter(|derived| derived.to == self.viewer && !values.is_empty());
@@ -174,7 +177,7 @@ fn lift_part(cell: &CellView) -> ReadPart {
 
 fn lift_names(view: &LiftView, cell: &CellView) -> PartName {
     let unit = view.unit.clone().unwrap_or_default();
-    let named = |label: String, what| NumberName { label, what, unit: unit.clone() };
+    let named = |label: String, what| NumberName { label, what, unit: unit.clone(), behind: false };
     let mut names = Vec::new();
     if let Some(estimate) = &cell.estimate {
         names.push(named(format!("difference, {} - {}", view.test, view.control), "estimate"));
@@ -188,11 +191,13 @@ fn lift_names(view: &LiftView, cell: &CellView) -> PartName {
             Some(_) => format!(", {}", view.control),
             None => String::new(),
         };
-        NumberName { label: count.quantity.replace('_', " ") + &arm, what: "output", unit: String::new() }
+        let unit = wording::unit_of(view, &count.quantity);
+        let behind = wording::is_behind(&count.quantity);
+        NumberName { label: wording::quantity(&count.quantity) + &arm, what: "output", unit, behind }
     }));
     let name = match cell.family.as_str() {
         "overall" => cell.label.clone(),
         family => format!("{family} {}", cell.label),
     };
-    PartName { name, title: report::wording::cell_name(cell), numbers: names }
+    PartName { name, title: wording::cell_name(cell), numbers: names }
 }

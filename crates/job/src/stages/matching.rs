@@ -229,8 +229,9 @@ impl Stage for MatchStage<'_> {
         let cost = self.price(&dearest.sizes)?;
         let products = dearest.multiplications as f64 / speeds.multiplications_per_s;
         // Transfers of a join are made as those of `gmw` are, by one pair of cores.
-        let transfers = cost.ots as f64 / speeds.ots_per_s;
-        let core_s = products * self.study.parties.len() as f64 + dearest.encryption_s + 2.0 * transfers;
+        let [transfers, other] = speeds.ots_per_s.map(|rate| cost.ots as f64 / rate);
+        let products_s = products * self.study.parties.len() as f64;
+        let core_s = products_s + dearest.encryption_s + transfers + other;
         // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
         let time = StageTime {
             computing_s: products * (ALONE + (1.0 - ALONE) / speeds.cores)

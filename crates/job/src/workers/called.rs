@@ -28,7 +28,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often a worker that is due counts as one that is there.
@@ -75,20 +75,20 @@ pub struct WorkerCall {
 pub struct CallAnswer(Sender<LauncherWord>);
 
 enum LauncherWord {
-    Key(KeyFingerprint),
+    Key(KeyFingerprint, String),
     Gone(String),
 }
 
 impl CallAnswer {
-    /// The worker is there, and has this key ([`CalledWorker::key`]).
+    /// The worker is there, has this key ([`CalledWorker::key`]), and peers' workers reach it at this host.
     ///
     /// # Errors
     /// When it is none.
-    pub fn has_key(&self, fingerprint: &str) -> Result<(), Error> {
+    pub fn has_key(&self, fingerprint: &str, host: &str) -> Result<(), Error> {
         let key =
             fingerprint.parse().map_err(|_| Error::misuse("a worker tells the fingerprint of its key"))?;
         // Nobody may wait any more.
-        let _ = self.0.send(LauncherWord::Key(key));
+        let _ = self.0.send(LauncherWord::Key(key, host.to_owned()));
         Ok(())
     }
 
@@ -148,6 +148,7 @@ struct DueWorker {
     answers: Receiver<LauncherWord>,
     cutters: [LaneCutter; 2],
     over: Arc<AtomicBool>,
+    host: Arc<OnceLock<String>>,
     tell: Tell,
 }
 
@@ -157,6 +158,7 @@ struct CalledBody {
     number: u64,
     cutters: [LaneCutter; 2],
     over: Arc<AtomicBool>,
+    host: Arc<OnceLock<String>>,
 }
 
 impl WorkerPlace {
@@ -196,8 +198,10 @@ impl WorkerDock {
         let (sender, answers) = channel();
         let (cutters, over): ([LaneCutter; 2], _) = (Default::default(), Arc::<AtomicBool>::default());
         let number = launcher.start(WorkerCall { lane, start, summons: text, answer: CallAnswer(sender) });
-        let body = CalledBody { launcher, number, cutters: cutters.clone(), over: over.clone() };
-        let due = DueWorker { dock: self.clone(), summons, key, answers, cutters, over, tell };
+        let host = Arc::<OnceLock<String>>::default();
+        let (own, ended, at) = (cutters.clone(), over.clone(), host.clone());
+        let body = CalledBody { launcher, number, cutters: own, over: ended, host: at };
+        let due = DueWorker { dock: self.clone(), summons, key, answers, cutters, over, host, tell };
         let thread = std::thread::Builder::new().name("called worker".into());
         thread.spawn(move || due.serve(ends)).map_err(|e| Error::io("cannot start a thread", &e))?;
         Ok(Box::new(body))
@@ -240,6 +244,10 @@ impl WorkerBody for CalledBody {
             self.launcher.stop(self.number);
         }
     }
+
+    fn host(&self) -> Option<String> {
+        self.host.get().cloned()
+    }
 }
 
 impl DueWorker {
@@ -271,7 +279,11 @@ impl DueWorker {
     fn key(&self) -> Result<KeyFingerprint, Error> {
         loop {
             match self.answers.recv_timeout(BEAT) {
-                Ok(LauncherWord::Key(key)) => return Ok(key),
+                Ok(LauncherWord::Key(key, host)) => {
+                    // Nobody else sets it: its launcher says it once, before the worker is heard.
+                    let _ = self.host.set(host);
+                    return Ok(key);
+                }
                 Ok(LauncherWord::Gone(why)) => return Err(ended(&why)),
                 Err(RecvTimeoutError::Disconnected) => return Err(ended("nobody starts it")),
                 Err(RecvTimeoutError::Timeout) if self.is_over() => return Err(ended("it was stopped")),
@@ -333,12 +345,11 @@ impl CalledWorker {
         self.key.fingerprint().to_string()
     }
 
-    /// Goes to the coordinator that a summons names, and does what it says, until it ends or [`Self::stop`];
-    /// peers' workers reach this machine at `host`.
+    /// Goes to the coordinator that a summons names, and does what it says, until it ends or [`Self::stop`].
     ///
     /// # Errors
     /// When the coordinator is not there, or is another one.
-    pub fn work(&self, summons: &str, host: &str) -> Result<(), Error> {
+    pub fn work(&self, summons: &str) -> Result<(), Error> {
         let summons: WorkerSummons = serde_json::from_str(summons)
             .map_err(|e| Error::misuse(format!("a summons of another version of tacit: {e}")))?;
         let dial = |number: usize| {
@@ -352,7 +363,7 @@ impl CalledWorker {
         let mut tunnel = WorkerTunnel::new([orders_end, rows_end]);
         let thread = std::thread::Builder::new().name("worker tunnel".into());
         let thread = thread.spawn(move || tunnel.carry(out, into)).map_err(failed)?;
-        let done = follow_orders(orders, &rows, Some(host));
+        let done = follow_orders(orders, &rows);
         self.stop();
         // Who ends a worker cuts its connections, which is no error here.
         let _ = thread.join();

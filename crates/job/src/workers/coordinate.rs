@@ -2,6 +2,8 @@
 //! happened. Words to and from the peer's coordinator, workers, lanes and clocks are here; rules are there.
 
 mod endings;
+#[cfg(test)]
+mod tests;
 
 use super::launch::{Crew, CrewEvent};
 use super::match_units::PinAsker;
@@ -380,9 +382,8 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         let here = &mut self.lanes[usize::from(lane)];
         here.heard = Some(now);
         match event.event {
-            WorkerEvent::Door { generation, fingerprint, address } => {
-                let own = LaneHost::door(self.job.host.as_ref(), address)?;
-                let address = self.await_peer((lane, generation), own, port)?;
+            WorkerEvent::Door { generation, fingerprint, port: at } => {
+                let address = self.await_peer((lane, generation), at, port)?;
                 let fingerprint = fingerprint.bytes();
                 self.words.say(&Word::Door { lane, generation, fingerprint, address })?;
                 self.lane_step(lane, LaneEvent::DoorTold { generation }, port)
@@ -445,15 +446,17 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         }
     }
 
-    /// Has the peer's worker find the one of a lane; where the peer is told to go, or nothing where it goes
-    /// to the port of the meeting, or a gate there.
+    /// Has the peer's worker find the one of a lane, at its own port where it has one; where the peer is told
+    /// to go, or nothing where it goes to the port of the meeting, or a gate there.
     fn await_peer(
         &self,
         (lane, generation): (u16, u32),
-        own: Option<String>,
+        at: Option<u16>,
         port: &LanePort,
     ) -> Result<String, Error> {
-        let run = &self.job.run;
+        let (run, launched) = (&self.job.run, self.crew.host(lane));
+        let door = |(host, at): (&LaneHost, u16)| host.door(launched.as_deref(), at);
+        let own = self.job.host.as_ref().zip(at).map(door).transpose()?;
         match (port, own) {
             (LanePort::Listens(port), None) => {
                 port.expect(run, lane, generation);

@@ -56,7 +56,7 @@ enum EventFrame {
     Door {
         generation: u32,
         fingerprint: [u8; 16],
-        address: Option<String>,
+        port: Option<u16>,
     },
     Up {
         generation: u32,
@@ -218,8 +218,8 @@ pub(crate) fn read_value<T: for<'a> Deserialize<'a>>(stream: &mut UnixStream) ->
 /// When it is gone.
 pub(crate) fn write_event(stream: &mut UnixStream, event: WorkerEvent) -> Result<(), Error> {
     let frame = match event {
-        WorkerEvent::Door { generation, fingerprint, address } => {
-            EventFrame::Door { generation, fingerprint: fingerprint.bytes(), address }
+        WorkerEvent::Door { generation, fingerprint, port } => {
+            EventFrame::Door { generation, fingerprint: fingerprint.bytes(), port }
         }
         WorkerEvent::Up { generation } => EventFrame::Up { generation },
         WorkerEvent::Down { generation, cause, error } => {
@@ -249,9 +249,9 @@ pub(crate) fn read_event(stream: &mut UnixStream) -> Result<Option<WorkerEvent>,
     let cause =
         |number| FailureCause::of(number).ok_or_else(|| Error::misuse("a worker fails for no known cause"));
     Ok(Some(match frame {
-        EventFrame::Door { generation, fingerprint, address } => {
+        EventFrame::Door { generation, fingerprint, port } => {
             let fingerprint = KeyFingerprint::from_bytes(fingerprint);
-            WorkerEvent::Door { generation, fingerprint, address }
+            WorkerEvent::Door { generation, fingerprint, port }
         }
         EventFrame::Up { generation } => WorkerEvent::Up { generation },
         EventFrame::Down { generation, cause: number, error } => {

@@ -10,7 +10,6 @@ use crate::usage::peak_memory_bytes;
 use base::{ChannelError, Error, Fault, PartyId, Roster, Seed};
 use net::lanes::{LaneChannel, LaneCutter, LaneKey, LaneListener, LaneTerms, dial_lane, take_lane};
 use net::{IpNetwork, KeyFingerprint, RowProgress, Session, Traffic};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -34,8 +33,8 @@ pub(crate) struct LaneJob {
     pub roster: Roster,
     /// How long the lane may be silent.
     pub deadline: Duration,
-    /// Where it awaits its peer, where it does so itself.
-    pub host: Option<LaneHost>,
+    /// Whether it awaits its peer itself, at a port of its own.
+    pub awaits: bool,
     /// From where it takes connections then.
     pub allow: Vec<IpNetwork>,
     /// What it computes with; none of a crew that computes nothing.
@@ -44,41 +43,24 @@ pub(crate) struct LaneJob {
     pub seed: Seed,
 }
 
-/// The host at which a worker awaits its peer.
-#[derive(Clone, Serialize, Deserialize)]
+/// The host at which workers await their peers, as their coordinator has it.
+#[derive(Clone)]
 pub(crate) enum LaneHost {
     Named(String),
-    /// That of the machine on which it is.
-    Own,
+    /// That of the machine on which each is, as whoever started it says.
+    Launched,
 }
 
 impl LaneHost {
-    /// The same, of a worker at this host.
-    pub fn at(self, own: Option<&str>) -> Self {
-        match (self, own) {
-            (Self::Own, Some(own)) => Self::Named(own.to_owned()),
-            (host, _) => host,
-        }
-    }
-
-    /// Where a worker awaits its peer, as its coordinator has it: where the host is known, what the worker
-    /// says counts for its port alone. Otherwise a worker could have a gate connect anywhere.
-    pub fn door(known: Option<&Self>, told: Option<String>) -> Result<Option<String>, Error> {
-        let (Some(known), Some(told)) = (known, told) else { return Ok(None) };
-        if let Self::Own = known {
-            return Ok(Some(told));
-        }
-        let port = told.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-        let port =
-            port.ok_or_else(|| Error::misuse("a worker tells the port at which it awaits its peer"))?;
-        known.with_port(port).map(Some)
-    }
-
-    fn with_port(&self, port: u16) -> Result<String, Error> {
-        match self {
-            Self::Named(host) => Ok(host_and_port(host, port)),
-            Self::Own => Err(Error::misuse("a worker is told at which host it is")),
-        }
+    /// Where a worker awaits its peer, at a port that it told. It chooses no host: otherwise it could have a
+    /// gate connect anywhere.
+    pub fn door(&self, launched: Option<&str>, port: u16) -> Result<String, Error> {
+        let host = match self {
+            Self::Named(host) => Some(host.as_str()),
+            Self::Launched => launched,
+        };
+        let host = host.ok_or_else(|| Error::misuse("who starts a worker tells at which host it is"))?;
+        Ok(host_and_port(host, port))
     }
 }
 
@@ -139,18 +121,17 @@ impl LaneWorker {
 
     fn make_door(&mut self, generation: u32) {
         let made = LaneKey::fresh().and_then(|key| {
-            let Some(host) = &self.job.host else { return Ok((key, None, None)) };
-            let listener = LaneListener::bind("0.0.0.0:0")?;
-            let address = host.with_port(listener.port())?;
-            Ok((key, Some(listener), Some(address)))
+            let listener = self.job.awaits.then(|| LaneListener::bind("0.0.0.0:0")).transpose()?;
+            Ok((key, listener))
         });
-        let (key, listener, address) = match made {
+        let (key, listener) = match made {
             Ok(made) => made,
             Err(error) => return (self.tell)(WorkerEvent::Gone { error }),
         };
         let fingerprint = key.fingerprint();
+        let port = listener.as_ref().map(LaneListener::port);
         self.door = Some(LaneDoor { generation, key, listener });
-        (self.tell)(WorkerEvent::Door { generation, fingerprint, address });
+        (self.tell)(WorkerEvent::Door { generation, fingerprint, port });
     }
 
     fn connect(&mut self, generation: u32, peer: KeyFingerprint, way: LaneWay) {
@@ -310,11 +291,8 @@ mod tests {
     #[test]
     fn a_worker_chooses_a_port_and_no_host() {
         let named = LaneHost::Named("2001:db8::7".to_owned());
-        let door = |known: Option<&LaneHost>, told: &str| LaneHost::door(known, Some(told.to_owned()));
-        assert_eq!(door(Some(&named), "10.0.0.1:22").unwrap().unwrap(), "[2001:db8::7]:22");
-        assert!(door(Some(&named), "10.0.0.1").is_err());
-        // One that is handed its peer has no door of its own.
-        assert_eq!(door(None, "10.0.0.1:22").unwrap(), None);
-        assert_eq!(door(Some(&LaneHost::Own), "10.0.0.1:22").unwrap().unwrap(), "10.0.0.1:22");
+        assert_eq!(named.door(Some("10.0.0.1"), 22).unwrap(), "[2001:db8::7]:22");
+        assert_eq!(LaneHost::Launched.door(Some("10.0.0.1"), 22).unwrap(), "10.0.0.1:22");
+        assert!(LaneHost::Launched.door(None, 22).is_err());
     }
 }

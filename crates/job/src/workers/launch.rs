@@ -46,6 +46,11 @@ pub(crate) trait WorkerLink: Send {
 
     /// Ends it, whatever it is doing. A thread cannot be ended: it ends by itself once it is cut.
     fn kill(&mut self);
+
+    /// At which host it is, where whoever started it has said so.
+    fn host(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What a worker told, and which start of it.
@@ -125,6 +130,11 @@ impl Crew {
     pub fn is_current(&self, event: &CrewEvent) -> bool {
         let slot = &self.slots[usize::from(event.lane)];
         slot.link.is_some() && slot.starts == event.start
+    }
+
+    /// At which host a lane's worker is, where a launcher has said so.
+    pub fn host(&self, lane: u16) -> Option<String> {
+        self.slots[usize::from(lane)].link.as_ref()?.host()
     }
 
     /// Has a lane's worker leave its lane at once.

@@ -186,7 +186,7 @@ impl UnitsJob<'_> {
 
     fn crew(&self, tell: impl Fn(CrewEvent) + Clone + Send + Sync + 'static) -> Crew {
         let (run, me, roster, deadline) = (self.run, self.me, self.roster.clone(), self.deadline);
-        let (host, allow) = (self.host.clone(), self.allow.to_vec());
+        let (awaits, allow) = (self.host.is_some(), self.allow.to_vec());
         let engines = self.engine.map(|(engines, _)| engines.clone());
         let job = move |lane| LaneJob {
             run,
@@ -194,7 +194,7 @@ impl UnitsJob<'_> {
             me,
             roster: roster.clone(),
             deadline,
-            host: host.clone(),
+            awaits,
             allow: allow.clone(),
             engines: engines.clone(),
             seed: session_seed(),

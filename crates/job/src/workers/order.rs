@@ -65,8 +65,8 @@ pub(crate) enum WorkerEvent {
     Door {
         generation: u32,
         fingerprint: KeyFingerprint,
-        /// Where it awaits the peer's worker, if it does so itself.
-        address: Option<String>,
+        /// The port at which it awaits the peer's worker, if it does so itself.
+        port: Option<u16>,
     },
     /// Its lane is there.
     Up { generation: u32 },

@@ -7,7 +7,7 @@
 //! other state and no file of the party. It ends with its coordinator.
 
 use super::frames::{OrderFrame, WayFrame, read_event, read_value, write_event, write_value};
-use super::lane::{LaneHost, LaneJob, LaneWorker, Tell};
+use super::lane::{LaneJob, LaneWorker, Tell};
 use super::launch::{WorkerCommand, WorkerLink};
 use super::match_units::{MatchWork, RemotePins, serve_pins};
 use super::order::{LaneWay, UnitWork, WorkerEvent, WorkerOrder};
@@ -34,7 +34,7 @@ struct WorkerTask {
     me: u8,
     names: Vec<String>,
     deadline_ms: u64,
-    host: Option<LaneHost>,
+    awaits: bool,
     allow: Vec<String>,
     /// What it computes and with what; none where it computes nothing.
     program: Option<(String, EngineSpec)>,
@@ -55,18 +55,14 @@ pub fn run_worker() -> Result<(), Error> {
     let orders = socket(std::io::stdin().as_fd().try_clone_to_owned()).map_err(failed)?;
     let rows = socket(std::io::stdout().as_fd().try_clone_to_owned()).map_err(failed)?;
     orders.peer_addr().map_err(failed)?;
-    follow_orders(orders, &rows, None)
+    follow_orders(orders, &rows)
 }
 
-/// Does what a coordinator says until it ends, as a worker at `own_host`, where that is known.
+/// Does what a coordinator says until it ends.
 ///
 /// # Errors
 /// When what it says is not understood.
-pub(super) fn follow_orders(
-    mut orders: UnixStream,
-    rows: &UnixStream,
-    own_host: Option<&str>,
-) -> Result<(), Error> {
+pub(super) fn follow_orders(mut orders: UnixStream, rows: &UnixStream) -> Result<(), Error> {
     let events = orders.try_clone().map_err(|e| Error::io("cannot share a worker's socket", &e))?;
     let Some(task) = read_value::<WorkerTask>(&mut orders)? else { return Ok(()) };
     let prepared = task.program.map(|(text, engine)| prepare(&text, &engine)).transpose()?;
@@ -76,7 +72,7 @@ pub(super) fn follow_orders(
         me: PartyId(task.me),
         roster: Roster::new(task.names),
         deadline: Duration::from_millis(task.deadline_ms),
-        host: task.host.map(|host| host.at(own_host)),
+        awaits: task.awaits,
         allow: task
             .allow
             .iter()
@@ -157,6 +153,11 @@ fn order_of(
 pub(super) trait WorkerBody: Send {
     /// Ends it, whatever it is doing.
     fn end(&mut self);
+
+    /// At which host it is, where whoever started it has said so.
+    fn host(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A process of this machine.
@@ -226,7 +227,7 @@ impl RemoteWorker {
             me: job.me.0,
             names: job.roster.parties().map(|party| job.roster.name(party)).collect(),
             deadline_ms: job.deadline.as_millis() as u64,
-            host: job.host.clone(),
+            awaits: job.awaits,
             allow: job.allow.iter().map(ToString::to_string).collect(),
             program: match (program, &job.engines) {
                 (Some(program), Some(engines)) => Some((program.to_text(), engines.spec()?)),
@@ -285,6 +286,10 @@ impl WorkerLink for RemoteWorker {
     fn kill(&mut self) {
         self.body.end();
         self.work = None;
+    }
+
+    fn host(&self) -> Option<String> {
+        self.body.host()
     }
 }
 

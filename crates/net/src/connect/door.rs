@@ -134,7 +134,7 @@ impl Door {
     ) -> Result<Option<Met>, Error> {
         let (theirs, agreement) = match came.hello.topic {
             Topic::Control { nonce, agreement } => (nonce, agreement),
-            Topic::Worker { .. } | Topic::Lane { .. } | Topic::Routes => {
+            Topic::Worker { .. } | Topic::Lane { .. } | Topic::Routes | Topic::Services => {
                 self.turn_away(meet, came, HelloVerdict::Session, &mut wait.last);
                 return Ok(None);
             }
@@ -288,7 +288,9 @@ impl Door {
         let (topic, lanes) = match &came.hello.topic {
             Topic::Control { .. } => (Topic::Control { nonce: [0; 32], agreement: meet.agreement }, (0, 0)),
             worker @ Topic::Worker { lane, count, .. } => (worker.clone(), (*lane, *count)),
-            other @ (Topic::Begin { .. } | Topic::Lane { .. } | Topic::Routes) => (other.clone(), (0, 0)),
+            other @ (Topic::Begin { .. } | Topic::Lane { .. } | Topic::Routes | Topic::Services) => {
+                (other.clone(), (0, 0))
+            }
         };
         let answer = meet.hello(came.hello.from, verdict, topic).encode();
         let _ = came.channel.send(&answer).and_then(|()| came.channel.finish());

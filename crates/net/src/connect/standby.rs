@@ -83,9 +83,11 @@ impl Standby {
                 Topic::Begin { agreement } => {
                     return Ok(Some(StartCall { channel: *channel, hello, key, from, agreement }));
                 }
-                Topic::Control { .. } | Topic::Worker { .. } | Topic::Lane { .. } | Topic::Routes => {
-                    reply(&mut channel, &hello, HelloVerdict::Wait)
-                }
+                Topic::Control { .. }
+                | Topic::Worker { .. }
+                | Topic::Lane { .. }
+                | Topic::Routes
+                | Topic::Services => reply(&mut channel, &hello, HelloVerdict::Wait),
             }
         }
     }

@@ -7,11 +7,13 @@
 use super::{GateEvent, GateShared, lock};
 use crate::accept::HANDSHAKE;
 use crate::crowd::Crowd;
+use crate::identity::KeyFingerprint;
 use crate::tls::TlsRefusal;
 use base::limits;
+use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,34 +32,37 @@ const COPY_BYTES: usize = 64 << 10;
 pub(super) struct CarriedConnections {
     /// Those of which it is not known yet whether they are let in.
     unproven: Mutex<Crowd<Weak<CarriedConnection>>>,
-    /// How many were, and the most there may be.
-    settled: AtomicUsize,
+    /// Those that were, the latest last, by the key whose names they asked for.
+    settled: Mutex<Vec<(KeyFingerprint, Weak<CarriedConnection>)>>,
+    /// How many there may be, and of each key whatever the others have.
     most: usize,
+    share: usize,
 }
 
 /// One of them; it ends with both of its threads.
 pub(super) struct CarriedConnection {
     shared: Arc<GateShared>,
     name: String,
+    /// The coordinator's whose name that is.
+    key: KeyFingerprint,
     from: SocketAddr,
     since: Instant,
     /// Outside, inside.
     ends: [Arc<TcpStream>; 2],
     /// What each end sent.
     bytes: [AtomicU64; 2],
-    settled: AtomicBool,
     /// How many directions have ended.
     over: Mutex<usize>,
     one_over: Condvar,
 }
 
 impl CarriedConnections {
-    /// Two descriptors each, of so many.
-    pub(super) fn new(descriptors: usize) -> Self {
+    /// Two descriptors each, of so many, for coordinators of so many keys.
+    pub(super) fn new(descriptors: usize, keys: usize) -> Self {
         let most = limits::GATE_CONNECTIONS.min(descriptors / 8);
         // All lanes of a peer come from one address, and at once.
         let unproven = Mutex::new(Crowd::with_share(most, usize::from(limits::WORKERS)));
-        Self { unproven, settled: AtomicUsize::new(0), most }
+        Self { unproven, settled: Mutex::default(), most, share: most / keys.max(1) }
     }
 
     /// One more; what goes for it is cut.
@@ -72,7 +77,45 @@ impl CarriedConnections {
     pub(super) fn settle(&self) {
         let is_due = |one: &Weak<CarriedConnection>| one.upgrade().is_none_or(|one| one.is_let_in());
         let due = lock(&self.unproven).take(is_due);
-        due.iter().filter_map(Weak::upgrade).for_each(|one| one.settle(self));
+        due.iter().filter_map(Weak::upgrade).for_each(|one| self.keep(&one));
+    }
+
+    /// One was let in. It ends where there is no room, unless its key has less than its share: then it is the
+    /// latest of the key that has most.
+    fn keep(&self, new: &Arc<CarriedConnection>) {
+        let mut settled = lock(&self.settled);
+        settled.retain(|(_, one)| one.strong_count() > 0);
+        if settled.len() >= self.most {
+            let Some(at) = self.who_goes(&settled, new.key) else {
+                drop(settled);
+                return new.end_for_room(&format!(
+                    "{} connections are open, as many as there may be (limits::GATE_CONNECTIONS, and an \
+                     eighth of `ulimit -Hn`)",
+                    self.most
+                ));
+            };
+            if let Some(goes) = settled.remove(at).1.upgrade() {
+                goes.end_for_room(&format!(
+                    "another coordinator's peer comes, who has less than its share of {} connections",
+                    self.most
+                ));
+            }
+        }
+        settled.push((new.key, Arc::downgrade(new)));
+    }
+
+    /// The place of the one that ends for one more of a key.
+    fn who_goes(
+        &self,
+        settled: &[(KeyFingerprint, Weak<CarriedConnection>)],
+        key: KeyFingerprint,
+    ) -> Option<usize> {
+        let mut counts: HashMap<KeyFingerprint, usize> = HashMap::new();
+        settled.iter().for_each(|(of, _)| *counts.entry(*of).or_default() += 1);
+        let own = counts.get(&key).copied().unwrap_or_default();
+        let (most, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        let gives = own < self.share && count > own;
+        settled.iter().rposition(|(of, _)| gives && *of == most)
     }
 }
 
@@ -80,18 +123,18 @@ impl CarriedConnection {
     /// Copies between outside and inside from now on.
     pub(super) fn start(
         shared: &Arc<GateShared>,
-        name: String,
+        (name, key): (String, KeyFingerprint),
         from: SocketAddr,
         ends: [Arc<TcpStream>; 2],
     ) -> Result<(), TlsRefusal> {
         let carried = Arc::new(Self {
             shared: shared.clone(),
             name: name.clone(),
+            key,
             from,
             since: Instant::now(),
             ends,
             bytes: Default::default(),
-            settled: AtomicBool::new(false),
             over: Mutex::new(0),
             one_over: Condvar::new(),
         });
@@ -151,26 +194,14 @@ impl CarriedConnection {
         *lock(&self.over) == 0 && (told > LET_IN || self.since.elapsed() > UNPROVEN)
     }
 
-    /// It was let in; it ends where there is no room for it.
-    fn settle(&self, all: &CarriedConnections) {
-        self.settled.store(true, Ordering::SeqCst);
-        if all.settled.fetch_add(1, Ordering::SeqCst) >= all.most {
-            let why = format!(
-                "{} connections are open, as many as there may be (limits::GATE_CONNECTIONS, and an eighth \
-                 of `ulimit -Hn`)",
-                all.most
-            );
-            self.shared.tell(GateEvent::Refused { from: self.from, why });
-            self.cut();
-        }
+    fn end_for_room(&self, why: &str) {
+        self.shared.tell(GateEvent::Refused { from: self.from, why: why.to_owned() });
+        self.cut();
     }
 }
 
 impl Drop for CarriedConnection {
     fn drop(&mut self) {
-        if self.settled.load(Ordering::SeqCst) {
-            self.shared.carried.settled.fetch_sub(1, Ordering::SeqCst);
-        }
         let bytes = [0, 1].map(|end| self.bytes[end].load(Ordering::Relaxed));
         self.shared.tell(GateEvent::Ended { name: std::mem::take(&mut self.name), bytes });
     }
@@ -182,8 +213,9 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// A connection that goes on from this address, and its far ends, outside and inside.
-    fn carried(shared: &Arc<GateShared>, from: &str) -> [TcpStream; 2] {
+    /// A connection that goes on from this address to a name of this key, and its far ends, outside and
+    /// inside.
+    fn carried(shared: &Arc<GateShared>, key: u8, from: &str) -> [TcpStream; 2] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut far = Vec::new();
         let ends = [0, 1].map(|_| {
@@ -191,7 +223,8 @@ mod tests {
             Arc::new(listener.accept().unwrap().0)
         });
         let from = format!("{from}:1").parse().unwrap();
-        CarriedConnection::start(shared, "l0-0.00.tacit.invalid".to_owned(), from, ends).unwrap();
+        let name = ("l0-0.00.tacit.invalid".to_owned(), KeyFingerprint::from_bytes([key; 16]));
+        CarriedConnection::start(shared, name, from, ends).unwrap();
         far.try_into().unwrap()
     }
 
@@ -203,19 +236,40 @@ mod tests {
 
     #[test]
     fn who_was_told_more_than_a_refusal_was_let_in() {
-        let (shared, _told) = shared();
+        let (shared, _told) = shared(8, 1);
         let shared = Arc::new(shared);
         // There is one place for who is not let in yet, and one for who is.
-        let mut first = carried(&shared, "192.0.2.1");
+        let mut first = carried(&shared, 1, "192.0.2.1");
         tell(&mut first, LET_IN as usize + 1).unwrap();
-        let mut refused = carried(&shared, "192.0.2.2");
+        let mut refused = carried(&shared, 1, "192.0.2.2");
         tell(&mut refused, 3 << 10).unwrap();
-        let mut second = carried(&shared, "192.0.2.3");
+        let mut second = carried(&shared, 1, "192.0.2.3");
         assert!(tell(&mut refused, 1).is_err(), "it had to go for the next one");
         tell(&mut first, 1).unwrap();
         tell(&mut second, LET_IN as usize + 1).unwrap();
         shared.carried.settle();
         assert!(tell(&mut second, 1).is_err(), "there is one place");
         tell(&mut first, 1).unwrap();
+    }
+    #[test]
+    fn a_coordinator_has_its_share_whatever_another_one_takes() {
+        let (shared, _told) = shared(32, 2);
+        let shared = Arc::new(shared);
+        let let_in = |key: u8| {
+            let mut one = carried(&shared, key, &format!("192.0.2.{key}"));
+            tell(&mut one, LET_IN as usize + 1).unwrap();
+            shared.carried.settle();
+            one
+        };
+        // Four places, which one key may have as long as nobody else comes.
+        let mut greedy: Vec<[TcpStream; 2]> = (0..4).map(|_| let_in(1)).collect();
+        greedy.iter_mut().for_each(|one| tell(one, 1).unwrap());
+        let mut others = [let_in(2), let_in(2)];
+        // The latest ones have gone.
+        let stay: Vec<bool> = greedy.iter_mut().map(|one| tell(one, 1).is_ok()).collect();
+        assert_eq!(stay, [true, true, false, false]);
+        assert!(tell(&mut let_in(2), 1).is_err(), "two are its share");
+        others.iter_mut().for_each(|one| tell(one, 1).unwrap());
+        assert!(tell(&mut let_in(1), 1).is_err(), "and two the other one's");
     }
 }

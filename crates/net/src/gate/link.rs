@@ -14,7 +14,9 @@ use crate::stop::StopSwitch;
 use crate::tls::{Tls, TlsRefusal};
 use base::{At, ChannelError, Error, Fault};
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The name that a coordinator asks for where it registers.
 const NAME: &str = "gate.tacit.invalid";
@@ -30,15 +32,23 @@ pub struct GateAccess {
     pub host: Option<String>,
 }
 
+/// How long a gate may take to answer a word.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long a coordinator whose connection to the gate broke tries to come again. Its peer and its workers
+/// wait meanwhile, and take longer to give it up.
+const AGAIN: Duration = Duration::from_secs(8);
+/// A wait between two attempts.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// A connection at which routes are registered; they go with it.
 pub(crate) struct GateLink {
+    access: GateAccess,
+    identity: Arc<Identity>,
+    stop: StopSwitch,
     channel: SocketChannel,
-    gate: String,
     host: String,
-    /// Whether its operator said so.
-    named: bool,
-    /// The names of lanes that are registered.
-    lanes: HashMap<u16, String>,
+    /// Where names lead that are registered: of lanes, and of the meeting, which is of none.
+    names: HashMap<Option<u16>, (String, String)>,
     /// Why a word has had no answer: the next one's could not be told from it.
     over: Option<String>,
 }
@@ -79,33 +89,42 @@ impl NoGate {
 
 impl GateLink {
     /// Goes to the gate and proves this party's key.
-    pub(crate) fn open(access: &GateAccess, identity: &Identity, stop: &StopSwitch) -> Result<Self, NoGate> {
-        let own = identity.fingerprint();
-        let no = |refusal: TlsRefusal| NoGate::of(&refusal, access, &own);
-        let io = |e: std::io::Error| no(TlsRefusal::Io(e.to_string()));
-        let tls = Tls::new(identity, vec![access.key]).map_err(|e| no(TlsRefusal::Tls(e.to_string())))?;
-        let policy = DoorPolicy::Pinned(tls);
-        let mut last = NoGate { why: "the name has no address".to_owned(), stays: false };
-        for at in access.address.to_socket_addrs().map_err(io)? {
-            let stream = match TcpStream::connect_timeout(&at, HANDSHAKE) {
-                Ok(stream) => stream,
-                Err(e) => {
-                    last = io(e);
-                    continue;
+    pub(crate) fn open(
+        access: &GateAccess,
+        identity: &Arc<Identity>,
+        stop: &StopSwitch,
+    ) -> Result<Self, NoGate> {
+        let (channel, own_ip) = reach(access, identity, stop, HANDSHAKE)?;
+        let host = access.host.clone().unwrap_or_else(|| match own_ip {
+            IpAddr::V6(ip) => format!("[{ip}]"),
+            IpAddr::V4(ip) => ip.to_string(),
+        });
+        let (access, identity, stop) = (access.clone(), identity.clone(), stop.clone());
+        Ok(Self { access, identity, stop, channel, host, names: HashMap::new(), over: None })
+    }
+
+    /// Goes there once more, with all that is registered: the gate has ended the connection, or what lies
+    /// between has, while those that it carries live on.
+    fn come_again(&mut self) -> Result<(), Error> {
+        let until = Instant::now() + AGAIN;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let why = match reach(&self.access, &self.identity, &self.stop, left) {
+                Ok((channel, _)) => {
+                    (self.channel, self.over) = (channel, None);
+                    let names: Vec<_> = self.names.values().cloned().collect();
+                    let route = |(name, to)| self.say(&GateWord::Route { name, to });
+                    return names.into_iter().try_for_each(route);
                 }
+                Err(NoGate { why, .. }) => why,
             };
-            let own_ip = stream.local_addr().map_err(io)?.ip();
-            let mut channel = open_connection(stream, &policy, NAME, HANDSHAKE).map_err(no)?;
-            channel.ends_with(stop);
-            greet(&mut channel).map_err(no)?;
-            let host = access.host.clone().unwrap_or_else(|| match own_ip {
-                std::net::IpAddr::V6(ip) => format!("[{ip}]"),
-                std::net::IpAddr::V4(ip) => ip.to_string(),
-            });
-            let (gate, named) = (access.address.clone(), access.host.is_some());
-            return Ok(Self { channel, gate, host, named, lanes: HashMap::new(), over: None });
+            if self.stop.is_stopped() || Instant::now() + PAUSE >= until {
+                let had = self.over.take().unwrap_or_else(|| "it has ended the connection".to_owned());
+                self.over = Some(format!("{had}, and cannot be reached again: {why}"));
+                return Err(self.error(self.over.clone().unwrap_or_default()));
+            }
+            std::thread::sleep(PAUSE);
         }
-        Err(last)
     }
 
     /// This machine as the gate reaches it.
@@ -126,11 +145,11 @@ impl GateLink {
         listens: SocketAddr,
     ) -> Result<(), Error> {
         // At an address of its own a party is reached there alone.
-        let to = match self.named || listens.ip().is_unspecified() {
+        let to = match self.access.host.is_some() || listens.ip().is_unspecified() {
             true => format!("{}:{}", self.host, listens.port()),
             false => listens.to_string(),
         };
-        self.route(meeting_label(agreement, own), to)
+        self.route(None, meeting_label(agreement, own), to)
     }
 
     /// Has the peer's worker handed on to the one of this lane; the earlier connection of the lane is over.
@@ -139,28 +158,38 @@ impl GateLink {
         (run, lane, generation): (&[u8; 32], u16, u32),
         to: &str,
     ) -> Result<(), Error> {
-        let name = lane_label(run, lane, generation);
         self.close(lane);
-        self.route(name.clone(), to.to_owned())?;
-        self.lanes.insert(lane, name);
-        Ok(())
+        if self.over.is_some() || self.gone() {
+            self.come_again()?;
+        }
+        let name = lane_label(run, lane, generation);
+        match self.route(Some(lane), name.clone(), to.to_owned()) {
+            // It broke in between.
+            Err(_) if self.over.is_some() => {
+                self.come_again()?;
+                self.route(Some(lane), name, to.to_owned())
+            }
+            done => done,
+        }
     }
 
     /// Nobody comes for this lane any more.
     pub(crate) fn close(&mut self, lane: u16) {
-        if let Some(name) = self.lanes.remove(&lane) {
+        if let Some((name, _)) = self.names.remove(&Some(lane)) {
             // Where the gate is gone the route is, too.
             let _ = self.say(&GateWord::Close { name });
         }
     }
 
-    fn route(&mut self, name: String, to: String) -> Result<(), Error> {
+    fn route(&mut self, of: Option<u16>, name: String, to: String) -> Result<(), Error> {
         if !is_address(&to) {
             return Err(Error::input(format!(
                 "`{to}` is no address to which a gate hands connections on: check host under [workers]"
             )));
         }
-        self.say(&GateWord::Route { name, to })
+        self.say(&GateWord::Route { name: name.clone(), to: to.clone() })?;
+        self.names.insert(of, (name, to));
+        Ok(())
     }
 
     fn say(&mut self, word: &GateWord) -> Result<(), Error> {
@@ -171,7 +200,7 @@ impl GateLink {
         let heard = self
             .channel
             .send(&word.encode())
-            .and_then(|()| self.channel.recv_within(&mut answer, TimeLimit::of(HANDSHAKE)));
+            .and_then(|()| self.channel.recv_within(&mut answer, TimeLimit::of(ANSWER)));
         if let Err(e) = heard {
             let why = format!("it is gone ({e})");
             self.over = Some(why.clone());
@@ -180,34 +209,65 @@ impl GateLink {
         match GateAnswer::of(answer[0]) {
             Some(GateAnswer::Done) => Ok(()),
             Some(GateAnswer::Taken) => Err(self.error(
-                "another coordinator, with another key, has registered the same name: is this party running \
-                 elsewhere?"
+                "another coordinator, with another key, has registered the same name, or one of the same run: \
+                 is this party running elsewhere?"
                     .to_owned(),
             )),
-            Some(GateAnswer::Full) => Err(self.error("it has as many routes as it takes".to_owned())),
+            Some(GateAnswer::Full) => Err(self.error("it has as many routes of this party as it takes".to_owned())),
             Some(GateAnswer::Malformed) | None => Err(self.error("it understands no route".to_owned())),
         }
     }
 
     fn error(&self, why: String) -> Error {
-        let text = format!("the gate at {}: {why}", self.gate);
+        let text = format!("the gate at {}: {why}", self.access.address);
         Error::new(At::default(), Fault::Channel(ChannelError::Io(text)))
     }
 }
 
+/// A connection to a gate that takes routes, and this machine as it is seen there.
+fn reach(
+    access: &GateAccess,
+    identity: &Identity,
+    stop: &StopSwitch,
+    limit: Duration,
+) -> Result<(SocketChannel, IpAddr), NoGate> {
+    let own = identity.fingerprint();
+    let no = |refusal: TlsRefusal| NoGate::of(&refusal, access, &own);
+    let io = |e: std::io::Error| no(TlsRefusal::Io(e.to_string()));
+    let tls = Tls::new(identity, vec![access.key]).map_err(|e| no(TlsRefusal::Tls(e.to_string())))?;
+    let policy = DoorPolicy::Pinned(tls);
+    let limit = limit.clamp(PAUSE, HANDSHAKE);
+    let mut last = NoGate { why: "the name has no address".to_owned(), stays: false };
+    for at in access.address.to_socket_addrs().map_err(io)? {
+        let stream = match TcpStream::connect_timeout(&at, limit) {
+            Ok(stream) => stream,
+            Err(e) => {
+                last = io(e);
+                continue;
+            }
+        };
+        let own_ip = stream.local_addr().map_err(io)?.ip();
+        let mut channel = open_connection(stream, &policy, NAME, limit).map_err(no)?;
+        channel.ends_with(stop);
+        greet(&mut channel, limit).map_err(no)?;
+        return Ok((channel, own_ip));
+    }
+    Err(last)
+}
+
 /// Says hello and hears whether the gate takes routes.
-fn greet(channel: &mut SocketChannel) -> Result<(), TlsRefusal> {
+fn greet(channel: &mut SocketChannel, limit: Duration) -> Result<(), TlsRefusal> {
     let question = routes_hello(HelloVerdict::Question).encode();
     let sent = channel.send(&question).and_then(|()| channel.finish());
-    let heard = hear(channel, TimeLimit::of(HANDSHAKE))?;
+    let heard = hear(channel, TimeLimit::of(limit))?;
     let refuse = |text: String| Err(TlsRefusal::Hello(text));
     match heard {
         Ok(Hello { topic: Topic::Routes, verdict: HelloVerdict::Taken, .. }) => {}
         Ok(Hello { verdict: HelloVerdict::Busy, .. }) => {
-            return refuse("as many coordinators are there as it takes".to_owned());
+            return refuse("as many coordinators with this key are there as it takes".to_owned());
         }
         Err(NoHello::Version(theirs)) => return refuse(version_text("the gate", Some(theirs))),
         _ => return refuse("it does not speak as a gate does".to_owned()),
     }
-    sent.and_then(|()| channel.begin(HANDSHAKE)).map_err(|e| TlsRefusal::of_channel(&e))
+    sent.and_then(|()| channel.begin(limit)).map_err(|e| TlsRefusal::of_channel(&e))
 }

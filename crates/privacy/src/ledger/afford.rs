@@ -2,7 +2,7 @@
 //! total over all.
 
 use super::{Debit, Ledger, PUBLIC, VOIDED, file, holding, lineages, moment, now, rational_of, reads, spent};
-use base::Error;
+use base::{BudgetShortfall, Error};
 use num_traits::Signed;
 use page::numbers::power;
 use release::Rational;
@@ -84,9 +84,22 @@ fn afford_total(connection: &Connection, path: &Path, (debit, what): (&Debit, &s
             shown(most),
             debit.lineage,
             shown(&debit.rho)
-        )));
+        ))
+        .falling_short(shortfall("policy.total", &all, most, &debit.rho)));
     }
     Ok(())
+}
+
+/// The numbers of a refusal, for its error.
+#[must_use]
+pub fn shortfall(
+    bound: &'static str,
+    spent: &Rational,
+    budget: &Rational,
+    asked: &Rational,
+) -> Option<BudgetShortfall> {
+    let [spent, budget, asked] = [spent, budget, asked].map(Rational::to_string);
+    Some(BudgetShortfall { bound, spent, budget, asked })
 }
 
 /// Whether one of those who see a release may.
@@ -106,7 +119,8 @@ fn afford_viewer(
             shown(&debit.budget),
             debit.lineage,
             shown(&debit.rho)
-        )));
+        ))
+        .falling_short(shortfall("policy.budget", &rho, &debit.budget, &debit.rho)));
     }
     if let Some(period) = &debit.period {
         afford_period(connection, path, ((&debit.lineage, viewer), what), &debit.rho, period)?;
@@ -119,7 +133,8 @@ fn afford_viewer(
             power(&small(&debit.most_delta)),
             debit.lineage,
             power(&small(&debit.delta))
-        )));
+        ))
+        .falling_short(shortfall("policy.delta", &delta, &debit.most_delta, &debit.delta)));
     }
     afford_noise(connection, path, (&debit.lineage, viewer), (&debit.rho, &debit.tau))
 }
@@ -167,7 +182,8 @@ fn afford_period(
         shown(&spent),
         period.words(),
         shown(rho)
-    )))
+    ))
+    .falling_short(shortfall("policy.period_budget", &spent, &period.budget, rho)))
 }
 
 impl Ledger {

@@ -79,6 +79,9 @@ fn sums_are_exact_and_a_budget_is_a_bound() {
     let tiny = Rational::new(1.into(), num_bigint::BigInt::from(10).pow(40));
     let refused = ledger.debit(&debit(10, tiny, ratio(1, 1))).unwrap_err();
     assert!(matches!(refused.kind(), Fault::Refused(_)));
+    let short = refused.shortfall().expect("its numbers");
+    assert_eq!([short.bound, &short.spent, &short.budget], ["policy.budget", "1", "1"]);
+    assert_eq!(short.asked, format!("1/1{}", "0".repeat(40)));
     assert_eq!(
         text(ledger.debit(&debit(10, ratio(1, 3), ratio(1, 1)))),
         "budget: 1 of 1 spent on lineage hospitals by viewer key-of-registry; this release needs 1/3: agree \

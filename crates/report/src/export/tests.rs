@@ -37,6 +37,9 @@ fn every_number_has_a_line() {
     let of = |line: usize, titles: &[&str]| {
         titles.iter().map(|title| lines[line][place(title)]).collect::<Vec<_>>()
     };
+    let cells = NumberTable::of(&samples::shop()).csv();
+    let titles = cells.lines().next().expect("titles");
+    assert!(titles.starts_with("viewer,family,column,group,quantity,arm,"), "{titles}");
     let names = ["viewer", "family", "group", "quantity", "arm", "kind", "noise"];
     assert_eq!(
         of(1, &names),
@@ -147,12 +150,34 @@ fn the_public_table_has_nothing_of_one_party() {
 fn a_programs_table_has_no_arms() {
     let csv = NumberTable::of(&samples::derived()).csv();
     let lines = lines(&csv);
-    assert_eq!(lines[0], PROGRAM_COLUMNS);
-    assert!(lines[0].iter().all(|title| !["family", "arm", "refused"].contains(title)));
+    assert_eq!(lines[0][..PROGRAM_COLUMNS.len()], *PROGRAM_COLUMNS);
+    assert!(lines[0].iter().all(|title| !["family", "column", "arm", "refused"].contains(title)));
     let estimates = csv.matches(",estimate,").count();
     let ResultView::Program { outputs, derived, .. } = samples::derived().view else { panic!("a program's") };
     let intervals: usize = derived.iter().map(|derived| derived.intervals.len().max(1)).sum();
     assert_eq!((estimates, lines.len()), (intervals, 1 + intervals + outputs.len()));
+}
+
+/// What was asked, of which column and of which group: a column each, by which a table can be turned.
+#[test]
+fn a_programs_groups_have_columns() {
+    let (titles, rows) = {
+        let table = NumberTable::of(&samples::derived());
+        let (titles, rows) = table.objects();
+        (titles.to_vec(), rows)
+    };
+    assert_eq!(titles[PROGRAM_COLUMNS.len()..], ["asked", "of", "spent", "dose"]);
+    let told = |row: usize| ["asked", "of", "spent", "dose"].map(|title| rows[row].get(title).cloned());
+    let text = |text: &str| Some(Value::from(text));
+    assert_eq!(told(0), [text("rows"), None, text("0 to 10"), None]);
+    assert_eq!(told(4), [text("mean"), text("spent"), None, text("low")]);
+    assert_eq!(told(6), [text("ratio"), text("spent"), None, text("low against none")]);
+    let sums = rows.iter().filter(|row| row["kind"] == "released");
+    assert!(sums.clone().count() > 0 && sums.clone().all(|row| !row.contains_key("asked")));
+    // A program that asks nothing has the columns of before, and no name takes another's place.
+    let plain = NumberTable::of(&samples::program()).csv();
+    assert_eq!(lines(&plain)[0], PROGRAM_COLUMNS);
+    assert_eq!(["value", "of", "dose"].map(|name| group_title(name.into())), ["by value", "by of", "dose"]);
 }
 
 /// The last bits of a float are of no use to a reader; a program that goes on with it gets them all.

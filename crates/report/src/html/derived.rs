@@ -5,7 +5,7 @@ use super::{paragraph, tables};
 use crate::wording::{self, DerivedGroup, DerivedNumber, is_needed_to_treat, is_ratio};
 use crate::{DerivedView, ProgramOutput};
 use page::markup::{Markup, element, words};
-use page::svg::{self, AXIS_HEIGHT, Axis};
+use page::svg::{self, Axis};
 
 /// Figures, table, and what the intervals cover. `ids` tells figures of one page apart.
 pub fn numbers(derived: &[DerivedView], ids: &str) -> Vec<Markup> {
@@ -100,7 +100,7 @@ fn figure(group: &DerivedGroup<'_>, id: &str, level: &str) -> Markup {
         keys.push(("open", "an end not determined, or beyond this axis".to_owned()));
     }
     let heading = words("figcaption", "over", wording::capital(&group.title()));
-    let drawn = svg::figure(id, &group.title(), description, bottom + AXIS_HEIGHT, parts);
+    let drawn = svg::figure(id, &group.title(), description, bottom + Axis::height(title), parts);
     element("figure", &[], [heading, drawn, legend(&keys)])
 }
 
@@ -133,7 +133,15 @@ fn noise(of: &DerivedView, value: f64, axis: &Axis, y: u32) -> Vec<Markup> {
     let Some(noise) = of.noise else { return Vec::new() };
     // A difference is one over the number: its noise is that of the number times its square.
     let noise = if is_needed_to_treat(of) { noise * value * value } else { noise };
-    let ends = [value - noise, value + noise].map(|end| axis.x(end));
+    // No further than the interval: what is beyond its cut end cannot be, whatever noise would leave. The two
+    // of a number needed to treat meet where there is no difference.
+    let [low, high] = match &of.intervals[..] {
+        [ends] if !is_needed_to_treat(of) => *ends,
+        _ => [None; 2],
+    };
+    let from = low.map_or(value - noise, |low| low.max(value - noise));
+    let to = high.map_or(value + noise, |high| high.min(value + noise));
+    let ends = [from, to].map(|end| axis.x(end));
     let end = |x: &String| svg::vertical(x, y - NOISE_REACH, y + NOISE_REACH, "noise-end");
     [svg::horizontal(&ends[0], &ends[1], y, "noise")].into_iter().chain(ends.iter().map(end)).collect()
 }

@@ -3,9 +3,10 @@
 use super::tables::sent_by;
 use crate::wording::{LABEL_CHARS, MeanScale, cell_names, label, quantity_title, told_apart};
 use crate::{CellView, LiftView, RunReport};
+use page::lines::wrapped;
 use page::markup::{Markup, element, minus, text, words};
 use page::numbers::{bytes, duration};
-use page::svg::{self, AXIS_HEIGHT, Axis};
+use page::svg::{self, Axis};
 use release::modes::ArmRate;
 
 /// Height of a row: its words above, its mark below.
@@ -19,23 +20,32 @@ const LINE: u32 = 17;
 /// Characters of a name and of a number that stand in one line on a phone.
 const NAME_CHARS: usize = 20;
 const NUMBER_CHARS: usize = 23;
+/// Characters of a name that has lines of its own, of a phone's width.
+const LINE_CHARS: usize = 38;
 
 /// How far the mark of noise reaches above and below its line: past the dot.
 pub const NOISE_REACH: u32 = 8;
 
-/// How the rows of a figure look: a name and a number over a mark, in one line, or in two where a phone would
-/// cut a name.
+/// How the rows of a figure look: a name and a number over a mark, in one line; or, where a phone would cut a
+/// name, each in lines of its own.
 #[derive(Clone, Copy)]
 pub struct FigureRows {
     lines: u32,
 }
 
+/// A name in lines that fit a phone.
+fn name_lines(name: &str) -> Vec<String> {
+    wrapped(name, LINE_CHARS, "", "")
+}
+
 impl FigureRows {
     pub fn of<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let fits = |(name, number): (&str, &str)| {
-            name.chars().count() <= NAME_CHARS && number.chars().count() <= NUMBER_CHARS
-        };
-        Self { lines: if rows.into_iter().all(fits) { 1 } else { 2 } }
+        let (mut fits, mut lines) = (true, 1);
+        for (name, number) in rows {
+            fits &= name.chars().count() <= NAME_CHARS && number.chars().count() <= NUMBER_CHARS;
+            lines = lines.max(name_lines(name).len() as u32);
+        }
+        Self { lines: if fits { 1 } else { lines + 1 } }
     }
 
     fn height(self) -> u32 {
@@ -65,11 +75,15 @@ impl FigureRows {
 
     /// Name and number of a row.
     pub fn words(self, top: u32, name: &str, number: &str) -> Vec<Markup> {
-        let share = if self.lines == 1 { WORDS } else { 100 };
-        vec![
-            svg::cut_label(top + LINE, share, "name", name),
-            svg::label("100%", top + self.lines * LINE, "value", &minus(number)),
-        ]
+        let (share, names) = match self.lines {
+            1 => (WORDS, vec![name.to_owned()]),
+            _ => (100, name_lines(name)),
+        };
+        let tops = (top + LINE..).step_by(LINE as usize);
+        let mut parts: Vec<Markup> =
+            tops.zip(&names).map(|(y, name)| svg::cut_label(y, share, "name", name)).collect();
+        parts.push(svg::label("100%", top + self.lines * LINE, "value", &minus(number)));
+        parts
     }
 
     /// The same of an arm of a group, whose name stands beside the number where that has a line of its own.
@@ -115,7 +129,7 @@ pub fn forest(view: &LiftView, scale: &MeanScale, ids: &str) -> Markup {
     let rows = view.cells.len();
     let bottom = shape.bottom(rows);
     let title = format!("difference, {}", quantity_title(view, scale));
-    let mut parts = axis.draw(&shape.strips(rows), bottom, &title);
+    let (mut parts, height) = (axis.draw(&shape.strips(rows), bottom, &title), bottom + Axis::height(&title));
     for ((cell, (name, number)), top) in view.cells.iter().zip(words()).zip(shape.tops(rows)) {
         let mut row = shape.words(top, name, number);
         row.extend(difference_marks(cell, scale, &axis, shape.mark(top)));
@@ -128,7 +142,7 @@ pub fn forest(view: &LiftView, scale: &MeanScale, ids: &str) -> Markup {
     framed(
         &format!("{} minus {}. The line at 0 means no difference.", label(&view.test), label(&view.control)),
         [
-            svg::figure(&format!("{ids}forest"), title, description, bottom + AXIS_HEIGHT, parts),
+            svg::figure(&format!("{ids}forest"), title, description, height, parts),
             legend(&[
                 ("full", format!("{level} interval: chance and noise")),
                 ("noise", "of which privacy noise alone".to_owned()),
@@ -164,7 +178,7 @@ pub fn means(view: &LiftView, scale: &MeanScale, ids: &str) -> Option<Markup> {
         return None;
     }
     let all = cells.iter().flat_map(|(_, _, rates)| rates);
-    let ends = all.map(|rate| scale.value(rate.mean + rate.half_width));
+    let ends = all.flat_map(|rate| [-1.0, 1.0].map(|sign| scale.value(rate.mean + sign * rate.half_width)));
     let axis = Axis::around(ends);
     let arms = [(&view.test, "test"), (&view.control, "control")];
     let rows = cells.iter().flat_map(|(cell, name, rates)| {
@@ -178,7 +192,8 @@ pub fn means(view: &LiftView, scale: &MeanScale, ids: &str) -> Option<Markup> {
     let names: Vec<String> = rows.iter().map(|((group, arm), ..)| of_group(group, arm)).collect();
     let shape = FigureRows::of(names.iter().zip(&rows).map(|(name, row)| (name.as_str(), row.1.as_str())));
     let bottom = shape.bottom(rows.len());
-    let mut parts = axis.draw(&shape.strips(rows.len()), bottom, &quantity_title(view, scale));
+    let title = quantity_title(view, scale);
+    let mut parts = axis.draw(&shape.strips(rows.len()), bottom, &title);
     for (((group, arm), shown, class, rate), top) in rows.iter().zip(shape.tops(rows.len())) {
         let mut row = shape.words_of_arm(top, (group, arm), shown);
         row.extend(mean_marks(rate, class, scale, &axis, shape.mark(top)));
@@ -188,7 +203,8 @@ pub fn means(view: &LiftView, scale: &MeanScale, ids: &str) -> Option<Markup> {
         "One bar per group and arm: the mean, and its interval. The table above holds the same numbers.";
     let caption = "Mean clamped outcome of each arm, with its own interval.";
     let id = format!("{ids}means");
-    Some(framed(caption, [svg::figure(&id, "Mean of each arm", description, bottom + AXIS_HEIGHT, parts)]))
+    let height = bottom + Axis::height(&title);
+    Some(framed(caption, [svg::figure(&id, "Mean of each arm", description, height, parts)]))
 }
 
 /// A bar from 0 to a mean, with its interval.
@@ -197,7 +213,7 @@ fn mean_marks(rate: &ArmRate, class: &str, scale: &MeanScale, axis: &Axis, mark_
     if !axis.shows(mean) {
         return Vec::new();
     }
-    let end = |sign: f64| scale.value((rate.mean + sign * rate.half_width).max(0.0));
+    let end = |sign: f64| scale.value(rate.mean + sign * rate.half_width);
     let ends = [axis.x(end(-1.0)), axis.x(end(1.0))];
     let mut parts = vec![
         svg::axis_bar(axis, 0.0, mean, mark_y - 7, class),

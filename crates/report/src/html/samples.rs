@@ -46,7 +46,7 @@ fn counts(values: [[&str; 2]; 3], exact_rows: bool) -> Vec<CountView> {
 fn cell(family: &str, label: &str, estimate: Option<LiftEstimate>, counts: Vec<CountView>) -> CellView {
     let refused = estimate
         .is_none()
-        .then(|| "the test group has about 412 rows, fewer than the minimum of 1000: not shown".to_owned());
+        .then(|| "the test group has about 412 rows, fewer than the minimum of 1,000: not shown".to_owned());
     let held_back = if refused.is_some() { 6 } else { 0 };
     CellView {
         family: family.into(),
@@ -296,7 +296,19 @@ pub fn derived() -> RunReport {
     let number = |label: &str, [statistic, unit]: [&str; 2], value: Option<f64>, noise: Option<f64>, ends| {
         let (label, statistic, unit) = (label.into(), statistic.into(), unit.into());
         let (p_value, holm) = (None, None);
-        DerivedView { label, statistic, unit, value, intervals: ends, level: 0.95, noise, p_value, holm }
+        let range = None;
+        DerivedView {
+            label,
+            statistic,
+            unit,
+            value,
+            intervals: ends,
+            level: 0.95,
+            noise,
+            range,
+            p_value,
+            holm,
+        }
     };
     let closed = |low: f64, high: f64| vec![[Some(low), Some(high)]];
     let (count, mean, treat) = (["total", ""], ["mean", "EUR"], ["needed-to-treat", ""]);

@@ -210,10 +210,14 @@ pub fn derived(groups: &[DerivedGroup<'_>], level: &str) -> Markup {
     let mut columns = vec![("number", false), ("value", true), (level, true), ("noise alone, ±", true)];
     let tests = groups.iter().flat_map(|group| &group.numbers).any(|number| number.tests.is_some());
     columns.extend(tests.then_some([("p-value", true), ("Holm", true)]).into_iter().flatten());
-    let said = |is_number: bool, shown: &str| if is_number { cell(shown) } else { beside(shown) };
+    let said = |is_number: bool, shown: &str| match is_number {
+        true => cell(shown),
+        false => PageCell::new("said", number(shown)),
+    };
     let rows = rows(groups.iter().flat_map(|group| &group.numbers).map(|number| {
         let DerivedView { label, value, noise, intervals, .. } = number.of;
-        let closed = number.interval.starts_with('[') && intervals.len() == 1;
+        let is_cut = wording::cut(number.of) != [false; 2];
+        let closed = number.interval.starts_with('[') && intervals.len() == 1 && !is_cut;
         let mut cells = vec![
             said(value.is_some(), &number.with_unit()),
             said(closed, &number.interval),

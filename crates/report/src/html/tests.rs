@@ -559,6 +559,54 @@ fn narrow_noise_shows_beside_the_dot() {
     }
 }
 
+/// Noise alone, which is not cut, is drawn no further than an interval that is.
+#[test]
+fn noise_is_drawn_within_a_cut_interval() {
+    let mut report = samples::derived();
+    let ResultView::Program { derived, .. } = &mut report.view else { panic!("a program's") };
+    let one = derived.iter().find(|view| view.statistic == "mean").expect("a mean").clone();
+    *derived = vec![DerivedView {
+        label: "correlation of spent with age".into(),
+        statistic: "correlation".into(),
+        unit: String::new(),
+        value: Some(-0.62),
+        intervals: vec![[Some(-1.0), Some(0.13)]],
+        noise: Some(0.81),
+        range: Some([Some(-1.0), Some(1.0)]),
+        ..one
+    }];
+    let page = render(&report);
+    let document = parse(&page);
+    let line = |class: &str| {
+        let lines = document.descendants().filter(|node| node.has_tag_name("line"));
+        let flat = |node: &Node<'_, '_>| node.attribute("y1") == node.attribute("y2");
+        let found = lines.into_iter().find(|node| node.attribute("class") == Some(class) && flat(node));
+        let found = found.expect("a line");
+        ["x1", "x2"].map(|x| found.attribute(x).unwrap().trim_end_matches('%').parse::<f64>().unwrap())
+    };
+    let (whole, noise) = (line("full"), line("noise"));
+    assert!(noise[0] >= whole[0] && noise[1] <= whole[1] && noise[0] < noise[1], "{whole:?} {noise:?}");
+    assert!(words(&page).contains("cut at \u{2212}1.00"), "{}", words(&page));
+}
+
+/// A phone cuts no name: what is longer than its line goes on in the next one.
+#[test]
+fn long_names_of_a_figure_have_several_lines() {
+    let mut report = samples::derived();
+    let ResultView::Program { derived, .. } = &mut report.view else { panic!("a program's") };
+    let name = "segment = Mens E-Mail, newbie = 1 against segment = No E-Mail, newbie = 1";
+    derived[3].label = format!("mean of spent, {name}");
+    let page = render(&report);
+    let document = parse(&page);
+    let names: Vec<String> = document
+        .descendants()
+        .filter(|node| node.has_tag_name("text") && node.attribute("class") == Some("name"))
+        .map(text_of)
+        .collect();
+    let parts = ["segment = Mens E-Mail, newbie = 1", "against segment = No E-Mail, newbie =", "1"];
+    assert!(names.windows(3).any(|lines| lines == parts), "{names:?}");
+}
+
 /// A publisher has a report for each advertiser that it measures apart: page, title and text name it.
 #[test]
 fn the_advertiser_of_a_part_is_named() {
@@ -671,7 +719,7 @@ fn every_quantity_is_named_once_and_explained() {
     let shown = words(&page);
     for text in [
         "Centred value: twice the value, less the clamp for each row.",
-        "Centred tail: 32 times the tail, less the square of the clamp for each row.",
+        "Centred tail: 32 times the tail (the clamp times the value, less the squares), less the square of",
         "Tail: the clamp times the value, less the squares.",
     ] {
         assert!(shown.contains(text), "{text}: {shown}");

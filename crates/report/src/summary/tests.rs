@@ -97,7 +97,7 @@ fn groups_and_refusals() {
             "  Difference by cohort                             90 % interval      Holm",
             "    first-time buyers                       -11.0  [-55.0, 33.0]      0.42",
             "    members                                                        refused",
-            "      refused: the test group has about 412 rows, fewer than the minimum of 1000: not shown",
+            "      refused: the test group has about 412 rows, fewer than the minimum of 1,000: not shown",
         ],
     );
     assert!(terminal(&samples::shop(), USUAL_COLUMNS).contains("50.9 k rows/s   cost not as stated\n"));
@@ -236,7 +236,7 @@ fn what_only_a_checker_needs_comes_last() {
 /// The reason of a refusal is in the text, for each view that has one.
 #[test]
 fn a_refusal_is_explained_in_the_text() {
-    let reason = "refused: the test group has about 412 rows, fewer than the minimum of 1000: not shown\n";
+    let reason = "refused: the test group has about 412 rows, fewer than the minimum of 1,000: not shown\n";
     assert!(terminal(&samples::shop(), USUAL_COLUMNS).contains(reason));
     let (shop, mut other) = (samples::shop(), samples::shop());
     other.party = "hospitals".into();

@@ -142,7 +142,12 @@ fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
         of.intervals.iter().map(|ends| one(&digit, ends)).collect::<Vec<_>>().join(" or ")
     };
     let bounded = of.intervals.iter().flatten().any(Option::is_some);
-    let interval = if bounded { all(LastDigit::between) } else { NOT_DETERMINED.to_owned() };
+    let interval = match (bounded, cut(of)) {
+        (false, _) => NOT_DETERMINED.to_owned(),
+        (true, [false, false]) => all(LastDigit::between),
+        (true, [true, true]) => format!("{}, all that there can be", all(LastDigit::between)),
+        (true, ends) => format!("{}, cut at {}", all(LastDigit::between), cut_end(of, ends, &digit)),
+    };
     let value = of.value.map(|value| digit.show(value));
     let short = match (&value, bounded) {
         (None, false) => UNKNOWN.to_owned(),
@@ -150,6 +155,28 @@ fn number(of: &DerivedView, name: String) -> DerivedNumber<'_> {
     };
     let value = value.unwrap_or_else(|| UNKNOWN.to_owned());
     DerivedNumber { of, name, value, interval, short, noise, tests }
+}
+
+/// Whether the lower end of an interval is the least value that there can be, and its upper end the greatest:
+/// there it was cut.
+pub fn cut(view: &DerivedView) -> [bool; 2] {
+    let ([ends], Some(range)) = (&view.intervals[..], view.range) else { return [false; 2] };
+    // Of ends that are computed the last digits may differ.
+    let near = 1e-9 * range.iter().flatten().fold(1e-300, |most: f64, end| most.max(end.abs()));
+    let is_cut = |at: usize| ends[at].zip(range[at]).is_some_and(|(end, last)| (end - last).abs() <= near);
+    [is_cut(0), is_cut(1)]
+}
+
+/// Whether half of a closed interval is less than noise alone would leave.
+fn noise_is_wider(view: &DerivedView) -> bool {
+    let ([[Some(low), Some(high)]], Some(noise)) = (&view.intervals[..], view.noise) else { return false };
+    !is_needed_to_treat(view) && noise > 0.5 * (high - low) * (1.0 + 1e-6)
+}
+
+/// The one end that is cut.
+fn cut_end(of: &DerivedView, [low, _]: [bool; 2], digit: &LastDigit) -> String {
+    let end = of.intervals.first().and_then(|ends| ends[usize::from(!low)]);
+    end.map_or_else(|| OPEN.to_owned(), |end| digit.show(end))
 }
 
 /// The power of ten of the last digit that is shown.
@@ -321,14 +348,47 @@ fn sum_name(label: &str) -> String {
     }
 }
 
-/// Names of noised sums, those alike once, and how many groups have each.
+/// Most families of sums that are counted one by one.
+const FAMILIES: usize = 6;
+
+/// How many noised sums there are, by the columns that they are of.
 pub fn sums_in_words(labels: &[String]) -> String {
-    let names: Vec<String> = labels.iter().map(|label| sum_name(label)).collect();
-    let each = alike(&names).into_iter().map(|AlikeLabels { name, places, .. }| match places.len() {
-        1 => name,
-        sums => format!("{name} ({sums})"),
+    let mut all: Vec<(Vec<String>, u64)> = Vec::new();
+    for label in labels {
+        let of = columns_of(&sum_name(label));
+        match all.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, sums)) => *sums += 1,
+            None => all.push((of, 1)),
+        }
+    }
+    let number = numbers::counted(labels.len() as u64, "noised sum");
+    let named = |of: &[String]| if of.is_empty() { "rows".to_owned() } else { of.join(" and ") };
+    if all.len() <= FAMILIES {
+        let each = all.iter().map(|(of, sums)| format!("{} of {}", numbers::count(*sums), named(of)));
+        return format!("{number}: {}", each.collect::<Vec<_>>().join(", "));
+    }
+    let mut columns: Vec<&String> = Vec::new();
+    all.iter().flat_map(|(of, _)| of).for_each(|name| {
+        if !columns.contains(&name) {
+            columns.push(name);
+        }
     });
-    format!("{} noised sums: {}", numbers::count(labels.len() as u64), each.collect::<Vec<_>>().join("; "))
+    let columns: Vec<&str> = columns.into_iter().map(String::as_str).collect();
+    format!("{number}: rows, sums, squares and products of {}", columns.join(", "))
+}
+
+/// The columns that a sum is of, by its name; none of a number of rows.
+fn columns_of(name: &str) -> Vec<String> {
+    let name = name.split_once(", ").map_or(name, |(name, _)| name);
+    let Some((_, of)) = name.split_once(" of ") else { return Vec::new() };
+    let of = of.split_once(" less ").map_or(of, |(of, _)| of);
+    let mut columns: Vec<String> = Vec::new();
+    for name in of.split(" and ").flat_map(|of| of.split(" times ")) {
+        if !columns.iter().any(|known| known == name) {
+            columns.push(name.to_owned());
+        }
+    }
+    columns
 }
 
 /// What is said of noised sums that are alike but for their group: their name, how many, and the deviations
@@ -393,6 +453,17 @@ pub fn covered(derived: &[DerivedView]) -> Vec<String> {
     };
     if derived.iter().any(|view| is_open(&view)) {
         said.push("Where a number is not determined, the sums with their noise do not tell it.".to_owned());
+    }
+    if derived.iter().any(|view| cut(view) != [false; 2]) {
+        let cut = "An interval, or a value, that reaches the least or the greatest that there can be is cut";
+        said.push(format!("{cut} there."));
+    }
+    if others.iter().any(|view| noise_is_wider(view)) {
+        said.push(
+            "What noise alone would leave is said around the value and is not cut: beside an interval that \
+             is, or whose parts are, it may be wider."
+                .to_owned(),
+        );
     }
     if derived
         .iter()

@@ -222,6 +222,7 @@ fn derived_numbers_are_rounded_to_what_their_noise_leaves() {
         intervals: vec![[Some(value - half), Some(value + half)]],
         level: 0.95,
         noise: Some(noise),
+        range: None,
         p_value: None,
         holm: None,
     };
@@ -254,6 +255,7 @@ fn a_number_needed_to_treat_is_said_by_its_sign() {
             intervals: intervals.to_vec(),
             level: 0.95,
             noise: None,
+            range: None,
             p_value: None,
             holm: None,
         };
@@ -302,7 +304,15 @@ fn labels_are_put_together_by_what_they_are() {
         "sum of cost, centred, noised (2)",
     ];
     let sums = sums.map(str::to_owned);
-    assert_eq!(sums_in_words(&sums), "3 noised sums: rows of cost (2); centred sum of cost");
+    assert_eq!(sums_in_words(&sums), "3 noised sums: 3 of cost");
+    let names = ["rows", "rows of a and b", "sum of a", "sum of b times b, centred", "sum of a times b"];
+    let names = names.map(|name| format!("{name}, noised, dose = low"));
+    assert_eq!(sums_in_words(&names), "5 noised sums: 1 of rows, 2 of a and b, 1 of a, 1 of b");
+    let many: Vec<String> = (0..8).map(|i| format!("sum of c{i}, noised")).collect();
+    assert_eq!(
+        sums_in_words(&many),
+        "8 noised sums: rows, sums, squares and products of c0, c1, c2, c3, c4, c5, c6, c7"
+    );
     let outputs = sums.map(|label| ProgramOutput {
         label,
         value: "7".into(),
@@ -327,6 +337,80 @@ fn a_cell_is_named_by_its_column() {
     assert_eq!(cell_names(&view), ["all people", "newbie = 1", "1"]);
 }
 
+/// A mean that noise put where none is stands as it came out, and the reader is told whose it is.
+#[test]
+fn means_beyond_their_range_are_said() {
+    let of = |means: [f64; 2]| {
+        view(500, Some("EUR"), false, Some(estimate(means[0] - means[1], 0.9, Some(means))))
+    };
+    assert_eq!(means_beyond(&of([1.5, 0.1])), Vec::<String>::new());
+    let said = means_beyond(&of([1.5, -0.2]));
+    assert_eq!(said.len(), 1);
+    assert!(said[0].starts_with("Noise put the mean of placebo below 0, where no true mean is."), "{said:?}");
+    let above = means_beyond(&of([501.0, 0.1]));
+    assert!(above[0].starts_with("Noise put the mean of vaccine above the clamp"), "{above:?}");
+    // The page says of an interval what the terminal does not show.
+    assert!(ends_beyond(&of([1.5, 0.1])).is_some() && ends_beyond(&of([1.5, 1.1])).is_none());
+    // Many cells are not all named.
+    let mut many = of([1.5, -0.2]);
+    let cell = many.cells[0].clone();
+    many.cells.extend((0..6).map(|value| CellView {
+        family: "breakdown".into(),
+        label: value.to_string(),
+        column: Some("newbie".into()),
+        ..cell.clone()
+    }));
+    let said = means_beyond(&many);
+    let names = "placebo, newbie = 0, placebo, newbie = 1, placebo, newbie = 2, placebo and 3 more";
+    assert!(said[0].contains(&format!("the mean of {names} below 0")), "{said:?}");
+    // Earlier versions wrote 0.
+    let mut earlier = of([1.5, -0.2]);
+    earlier.cells[0].estimate.as_mut().expect("it has one").rates.as_mut().expect("means")[1].mean = 0.0;
+    let said = means_beyond(&earlier);
+    assert!(
+        said[0].starts_with("An earlier version wrote this report, and 0 for a mean below 0"),
+        "{said:?}"
+    );
+    assert!(said[0].contains("the means of all people do not subtract"), "{said:?}");
+}
+
+/// An interval that ends where its range does says so; one that does not, or an older report, says nothing.
+#[test]
+fn a_cut_interval_says_where() {
+    let of = |ends: [f64; 2], range: Option<[Option<f64>; 2]>| {
+        let view = DerivedView {
+            label: "correlation of a with b".into(),
+            statistic: "correlation".into(),
+            unit: String::new(),
+            value: Some(-0.62),
+            intervals: vec![ends.map(Some)],
+            level: 0.95,
+            noise: Some(0.81),
+            range,
+            p_value: None,
+            holm: None,
+        };
+        let shown = derived_groups(std::slice::from_ref(&view))[0].numbers[0].interval.clone();
+        (shown, covered(&[view]).concat())
+    };
+    let whole = Some([Some(-1.0), Some(1.0)]);
+    for (ends, range, said) in [
+        ([-1.0, 0.13], whole, "[-1.00, 0.13], cut at -1.00"),
+        ([-0.9, 1.0], whole, "[-0.90, 1.00], cut at 1.00"),
+        ([-1.0, 1.0], whole, "[-1.00, 1.00], all that there can be"),
+        ([-0.9, 0.13], whole, "[-0.90, 0.13]"),
+        ([-1.0, 0.13], Some([None, Some(1.0)]), "[-1.00, 0.13]"),
+        ([-1.0, 0.13], None, "[-1.00, 0.13]"),
+    ] {
+        let (shown, notes) = of(ends, range);
+        assert_eq!(shown, said);
+        let is_cut = said.contains("cut at") || said.contains("all that");
+        assert_eq!(notes.contains("there can be is cut there"), is_cut);
+        // Noise is 0.81 to either side.
+        assert_eq!(notes.contains("it may be wider"), ends[1] - ends[0] < 1.62);
+    }
+}
+
 /// Where a part of the control arm's mean is missing, the reader is told why.
 #[test]
 fn a_missing_relative_difference_has_a_reason() {
@@ -334,7 +418,9 @@ fn a_missing_relative_difference_has_a_reason() {
     assert_eq!(no_relative(&shown), None);
     shown.cells[0].estimate.as_mut().expect("it has one").relative = None;
     let why = no_relative(&shown).expect("a reason");
-    assert!(why.contains("the interval of the mean of placebo reaches 0"), "{why}");
+    let named =
+        "No relative difference is given of all people: the interval of the mean of placebo reaches 0";
+    assert!(why.starts_with(named), "{why}");
     // A mode without means has a sentence of its own.
     assert_eq!(no_relative(&view(1, None, true, Some(estimate(0.1, 0.05, None)))), None);
 }

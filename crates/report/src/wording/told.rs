@@ -1,8 +1,8 @@
 //! What is said of the numbers as a whole: how many there are, how often chance misleads, what noise and
 //! made-up rows do to them.
 
-use super::label;
-use crate::{CountView, LiftView, RunReport};
+use super::{cell_name, label, noun};
+use crate::{CellView, CountView, LiftView, RunReport};
 use base::clean;
 use data::InputReport;
 use page::lines::wrapped;
@@ -28,6 +28,19 @@ pub(super) fn misses(intervals: usize, level: f64) -> Option<String> {
             "{intervals} intervals of {level} each: expect about {misses} of them to miss the truth by chance"
         )
     })
+}
+
+/// The unit of a released number: people, what is counted (in parts of it as it was released), or none of a
+/// square or of a fixed-point value.
+pub fn unit_of(view: &LiftView, quantity: &str) -> String {
+    let noun = noun(view);
+    match quantity {
+        "rows" | "converters" | "matches" | "clamped_users" => "people".to_owned(),
+        "value" | "reached_value" if view.scale > 1 => format!("1/{} {noun}", view.scale),
+        "value" | "reached_value" => noun,
+        "conversions" | "reached_conversions" => "events".to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// A released number for a reader.
@@ -93,16 +106,93 @@ pub fn negative_numbers(view: &LiftView) -> Option<&'static str> {
 
 /// Why a difference has no part of the control arm's mean.
 pub fn no_relative(view: &LiftView) -> Option<String> {
-    let without = |cell: &&crate::CellView| {
+    let without = |cell: &&CellView| {
         cell.estimate.is_some_and(|estimate| estimate.rates.is_some() && estimate.relative.is_none())
     };
-    view.cells.iter().any(|cell| without(&cell)).then(|| {
+    let cells: Vec<String> = view.cells.iter().filter(without).map(cell_name).collect();
+    (!cells.is_empty()).then(|| {
         format!(
-            "No relative difference is given where the interval of the mean of {} reaches 0: it could be \
-             anything.",
+            "No relative difference is given of {}: the interval of the mean of {} reaches 0 there, so it \
+             could be anything.",
+            listed(&cells),
             label(&view.control)
         )
     })
+}
+
+/// So many names stand in a sentence.
+const LISTED: usize = 4;
+
+/// Names in a sentence, the first of many.
+fn listed(names: &[String]) -> String {
+    let mut shown: Vec<String> = names.iter().take(LISTED).map(|name| label(name)).collect();
+    let more = names.len().saturating_sub(LISTED);
+    shown.extend((more > 0).then(|| format!("{more} more")));
+    match shown.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => shown.concat(),
+    }
+}
+
+/// Means of arms with what says whose they are.
+fn arm_means(view: &LiftView) -> impl Iterator<Item = (String, release::modes::ArmRate)> {
+    let named = |cell: &CellView, arm: &str| match cell.family.as_str() {
+        "overall" => label(arm),
+        _ => format!("{}, {}", cell_name(cell), label(arm)),
+    };
+    view.cells.iter().flat_map(move |cell| {
+        let rates = cell.estimate.and_then(|estimate| estimate.rates).into_iter().flatten();
+        rates.zip([&view.test, &view.control]).map(move |(rate, arm)| (named(cell, arm), rate))
+    })
+}
+
+/// What is said where noise put the mean of an arm where no true mean is.
+pub fn means_beyond(view: &LiftView) -> Vec<String> {
+    let most = view.clamp as f64 / f64::from(view.scale.max(1));
+    let of = |is: &dyn Fn(f64) -> bool| -> Vec<String> {
+        arm_means(view).filter(|(_, rate)| is(rate.mean)).map(|(name, _)| name).collect()
+    };
+    let sides = [("below 0", of(&|mean| mean < 0.0)), ("above the clamp", of(&|mean| mean > most))];
+    let said = sides.into_iter().filter(|(_, names)| !names.is_empty());
+    let mut said: Vec<String> = said
+        .map(|(side, names)| {
+            format!(
+                "Noise put the mean of {} {side}, where no true mean is. It is shown as it came out: so the \
+                 arms subtract to the difference, and are right on average.",
+                listed(&names)
+            )
+        })
+        .collect();
+    said.extend(floored(view));
+    said
+}
+
+/// Earlier versions wrote 0 for a mean below 0.
+fn floored(view: &LiftView) -> Option<String> {
+    let is_off = |cell: &&CellView| {
+        cell.estimate.is_some_and(|of| {
+            let rates = of.rates.filter(|rates| rates.iter().any(|rate| rate.mean == 0.0));
+            rates.is_some_and(|[test, control]| {
+                (test.mean - control.mean - of.lift).abs() > 1e-9 * of.lift.abs()
+            })
+        })
+    };
+    let cells: Vec<String> = view.cells.iter().filter(is_off).map(cell_name).collect();
+    (!cells.is_empty()).then(|| {
+        format!(
+            "An earlier version wrote this report, and 0 for a mean below 0: the means of {} do not subtract \
+             to the difference.",
+            listed(&cells)
+        )
+    })
+}
+
+/// What is said of intervals of means that reach where no true mean is.
+pub fn ends_beyond(view: &LiftView) -> Option<&'static str> {
+    arm_means(view).any(|(_, rate)| rate.mean - rate.half_width < 0.0).then_some(
+        "Where an interval of a mean reaches below 0, no true mean is in that part. It is not cut, so that \
+         it keeps its level around the mean that came out.",
+    )
 }
 
 /// What is said where the interval of an arm is that of noise alone.

@@ -41,6 +41,20 @@ impl FromStr for QuietHours {
     }
 }
 
+impl QuietHours {
+    /// Whether a time, in seconds since 1970, lies within.
+    #[must_use]
+    pub fn contains(&self, at: u64) -> bool {
+        let local = i64::try_from(at / 60).unwrap_or(i64::MAX).saturating_add(i64::from(self.offset));
+        // 1 January 1970 was a Thursday.
+        let day = (local.div_euclid(1_440) + 3).rem_euclid(7).unsigned_abs();
+        let minute = local.rem_euclid(1_440).unsigned_abs();
+        let (first, last) = (self.days.0 as u64, self.days.1 as u64);
+        let on = if first <= last { (first..=last).contains(&day) } else { day >= first || day <= last };
+        on && (u64::from(self.minutes.0)..u64::from(self.minutes.1)).contains(&minute)
+    }
+}
+
 /// Minutes of `08:30`, at most `hours`.
 fn minutes(text: &str, hours: u16) -> Result<u16, &'static str> {
     let two = |part: &str| (part.len() == 2).then(|| part.parse::<u16>().ok()).flatten().ok_or(RULE);

@@ -9,7 +9,11 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 2] = [|transaction| Ok(transaction.execute_batch(V1)?), chained];
+const STEPS: [LayoutStep; 3] = [
+    |transaction| Ok(transaction.execute_batch(V1)?),
+    chained,
+    |transaction| Ok(transaction.execute_batch(V3)?),
+];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
 
@@ -92,6 +96,91 @@ const V2: &str = "
 DROP TABLE acts;
 CREATE INDEX audit_by ON audit (actor, number);
 CREATE INDEX audit_about ON audit (subject, number);
+";
+
+/// Studies. What was said lies in the trail's table `statements`; a row of `proposals` follows from it, and
+/// is written with it.
+const V3: &str = "
+CREATE INDEX statements_from ON statements (author, at_ms);
+CREATE TABLE proposals (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    id BLOB NOT NULL UNIQUE,
+    study BLOB NOT NULL,
+    title TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    proposer BLOB NOT NULL,
+    by TEXT NOT NULL,
+    made_ms INTEGER NOT NULL,
+    changed_ms INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    open INTEGER NOT NULL,
+    ours INTEGER NOT NULL,
+    decided INTEGER NOT NULL,
+    data TEXT,
+    held TEXT,
+    next_ms INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX proposals_of ON proposals (study, row);
+CREATE INDEX proposals_in ON proposals (state, row);
+CREATE INDEX proposals_open ON proposals (row) WHERE open;
+CREATE INDEX proposals_for_us ON proposals (row) WHERE ours;
+CREATE INDEX proposals_to_decide ON proposals (proposer) WHERE open AND NOT decided;
+CREATE TABLE parties (
+    party BLOB NOT NULL,
+    proposal INTEGER NOT NULL REFERENCES proposals,
+    PRIMARY KEY (party, proposal)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE consents (
+    proposal BLOB PRIMARY KEY,
+    by TEXT NOT NULL,
+    data TEXT NOT NULL,
+    salt BLOB NOT NULL,
+    tag BLOB NOT NULL,
+    version BLOB NOT NULL,
+    words TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE outbox (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    peer BLOB NOT NULL,
+    proposal BLOB NOT NULL,
+    number INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    had_ms INTEGER,
+    refused TEXT,
+    UNIQUE (peer, digest)
+) STRICT;
+CREATE INDEX outbox_waiting ON outbox (peer, row) WHERE had_ms IS NULL AND refused IS NULL;
+CREATE INDEX outbox_of ON outbox (proposal, number);
+CREATE TABLE runs (
+    proposal BLOB NOT NULL,
+    run INTEGER NOT NULL,
+    port INTEGER NOT NULL,
+    made_ms INTEGER NOT NULL,
+    begun_ms INTEGER,
+    ended_ms INTEGER,
+    outcome TEXT,
+    kind TEXT,
+    code TEXT,
+    message TEXT,
+    PRIMARY KEY (proposal, run)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX runs_open ON runs (proposal) WHERE ended_ms IS NULL;
+CREATE TABLE run_lines (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    proposal BLOB NOT NULL,
+    run INTEGER NOT NULL,
+    at_ms INTEGER NOT NULL,
+    line TEXT NOT NULL
+) STRICT;
+CREATE INDEX run_lines_of ON run_lines (proposal, run, row);
+CREATE TABLE report_files (
+    proposal BLOB NOT NULL,
+    name TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    at_ms INTEGER NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (proposal, name)
+) STRICT;
 ";
 
 /// Why a step was not made.

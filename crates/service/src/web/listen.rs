@@ -57,8 +57,11 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         let address = settings.web.listen;
         let bound = TcpListener::bind(address).await;
         let listener = bound.map_err(|e| Error::io(format!("cannot listen on {address}"), &e))?;
+        let house = Arc::new(house);
+        crate::link::run(house.clone()).await?;
+        crate::schedule::run(house.clone());
         ready(&Listening { url: settings.web.url(), address, certificate })?;
-        let router = router(Arc::new(house));
+        let router = router(house);
         let (acceptor, places) = (TlsAcceptor::from(tls), Arc::new(Places::default()));
         loop {
             // An error here is of one connection, or of a machine that is short of something: go on.

@@ -3,18 +3,19 @@
 use super::offers::{offer, refuse_small};
 use super::trial::{duplicates, time_columns};
 use super::{LiftInitArgs, TrialSide, categories, clamp, in_units, note_thin_ends, period, read};
-use crate::init::ask::Answering;
 use crate::init::draft::{StudyDraft, list, quoted, said};
 use crate::init::guess;
 use crate::init::making::Making;
 use crate::init::period::{DayCounts, WholeMonths};
 use crate::init::units::unit;
 use base::Error;
-use data::Rows;
 use data::survey::ColumnSurvey;
+use data::{InputReport, Rows};
+use job::plan::proposed_clamp;
 use page::numbers::{count, counted, percent};
 use study::time::Clock;
 use study::{EventValue, MAX_CLAMP, MAX_EVENTS, Study};
+use terminal::output;
 
 /// Chooses the advertiser's columns. Returns the range of its times, by the sample.
 pub fn advertiser(
@@ -54,7 +55,7 @@ pub fn advertiser(
     }
     draft.set("advertiser", text);
     draft.set("lift", format!("[lift]\n{}", better(making, args)?));
-    limits(draft, MAX_EVENTS, &in_units(MAX_CLAMP.into(), scale), [false; 2]);
+    limits(draft, (MAX_EVENTS, false), (&in_units(MAX_CLAMP.into(), scale), ClampRule::People));
     Ok(period(&ways))
 }
 
@@ -66,13 +67,9 @@ fn better(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<String, Error>
     let (lower, why) = match (args.lower_is_better, args.higher_is_better) {
         (false, false) => {
             let lower = making.how.offer(flag, question, &answers, 0)? == 1;
-            let why = match making.how {
-                Answering::Asked => "as it was answered",
-                _ => "nobody said otherwise (--lower-is-better)",
-            };
-            (lower, why)
+            (lower, format!("{} (--lower-is-better)", making.how.why()))
         }
-        (lower, _) => (lower, "as it was said"),
+        (lower, _) => (lower, "as it was said".to_owned()),
     };
     making.because("lower_is_better", lower.to_string(), why);
     making.tell(format!("that {} is better", if lower { "less" } else { "more" }));
@@ -136,7 +133,9 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
                  of the person; leave-out: no events; error: refused)",
                 count(some)
             );
-            answers[making.how.choose("--negative RULE", &question, &answers, Some(0))?].clone()
+            let rule = answers[making.how.choose("--negative RULE", &question, &answers, Some(0))?].clone();
+            making.because("negative", &rule, format!("{} (--negative RULE)", making.how.why()));
+            rule
         }
     };
     let unit = unit(making.how, making.column(&columns[0])?, args.unit.as_deref(), "--unit UNIT")?;
@@ -267,12 +266,45 @@ fn filter(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<Option<String>
     Ok(Some(format!("{{ column = {}, equals = {} }}", quoted(&column), list(values))))
 }
 
-/// The lines of how much of a person counts; whether somebody chose the number of events and the clamp, for
-/// the data did not.
-fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, chosen: [bool; 2]) {
+/// By what a clamp is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClampRule {
+    /// Somebody said it.
+    Said,
+    /// What the study would detect.
+    Effect,
+    /// What most people do not exceed: for so few that nothing would be shown.
+    People,
+}
+
+impl ClampRule {
+    /// The comment of the study.
+    fn why(self) -> &'static str {
+        match self {
+            Self::Said => "Chosen by the advertiser.",
+            Self::Effect => {
+                "Chosen by the file, if everybody of it were in the trial: of 1, 2 or 5 and zeros the one for \
+                 which the part of the mean that this study would detect, over the part of all outcomes \
+                 that is left, is smallest. A larger one makes more noise, a smaller one cuts more off. It is \
+                 at most what 99 of 100 people with an event do not exceed (of up to 500 such people all \
+                 but four, of fewer than 40 all but one in ten), rounded up. It tells the other party roughly \
+                 how large outcomes are. `tacit check --clamp R` says what another one would detect."
+            }
+            Self::People => {
+                "Chosen by the file: 99 of 100 people with an event have no larger total (of up to 500 such \
+                 people all but four, of fewer than 40 all but one in ten), rounded up to 1, 2 or 5 and \
+                 zeros. It tells the other party roughly how large outcomes are."
+            }
+        }
+    }
+}
+
+/// The lines of how much of a person counts; whether somebody chose the number of events, for the data did
+/// not, and by what the clamp is what it is.
+fn limits(draft: &mut StudyDraft, (most, said_events): (u8, bool), (clamp, rule): (&str, ClampRule)) {
     let text = draft.get("advertiser").unwrap_or_default();
     let text = text.rsplit_once("# K: ").map_or(text, |(before, _)| before);
-    let events = match chosen[0] {
+    let events = match said_events {
         false => "It is 1, 2, 4, 8 or 16, chosen by the file: it tells roughly how many events people have.",
         true => "Chosen by the advertiser.",
     };
@@ -281,14 +313,7 @@ fn limits(draft: &mut StudyDraft, most: u8, clamp: &str, chosen: [bool; 2]) {
         &format!("max_events = {most}"),
     );
     draft.set("advertiser", format!("{text}{events}overflow   = \"keep-earliest\"\n"));
-    let why = match chosen[1] {
-        false => {
-            "Chosen by the file: 99 of 100 people with an event have no larger total (of up to 500 such \
-             people all but four, of fewer than 40 all but one in ten), rounded up to 1, 2 or 5 and zeros. \
-             It tells the other party roughly how large outcomes are."
-        }
-        true => "Chosen by the advertiser.",
-    };
+    let why = rule.why();
     let clamp = said(
         &format!(
             "R, the clamp: the most that one person adds. What somebody has above it does not count, and \
@@ -365,27 +390,23 @@ pub fn settle(
         duplicates(draft, "merge");
     }
     if people > 0 && people == events.len() as u64 {
-        eprintln!(
+        output::say(
             "note: everybody in the file has an event. People whom it could have, and who have none, belong \
-             into it, in a line without a time: else the size of the match tells who had one."
+             into it, in a line without a time: else the size of the match tells who had one.",
         );
     }
-    let (most, text) = bounds(making, study, args, (people, &events, &mut totals))?;
-    limits(draft, most, &text, [args.max_events.is_some(), args.clamp.is_some()]);
+    let most = max_events(making, args, (people, &events));
+    let (clamp, rule) = clamp_of(making, args, (study, &report), &mut totals)?;
+    tell_bounds(making, study, (most, args.max_events.is_some()), (&clamp, rule == ClampRule::Said));
+    limits(draft, (most, args.max_events.is_some()), (&clamp, rule));
     offer(making, &lenient, TrialSide::Advertiser, &rows)?;
     note_thin_ends(making, &days);
     // Times of refunds, and of events beyond K, have to be within the study's as well.
     Ok(days.period(&own).map_or(own, |exact| own.with(exact)))
 }
 
-/// How many events of a person count, and how much of their total: of so many people, what those with events
-/// have.
-fn bounds(
-    making: &mut Making<'_>,
-    study: &Study,
-    args: &LiftInitArgs,
-    (people, events, totals): (u64, &[usize], &mut [u64]),
-) -> Result<(u8, String), Error> {
+/// How many events of a person count: of so many people, what those with events have.
+fn max_events(making: &mut Making<'_>, args: &LiftInitArgs, (people, events): (u64, &[usize])) -> u8 {
     let share = |part: usize| percent(part as f64 / events.len().max(1) as f64);
     let beyond = |most: u8| events.iter().filter(|count| **count > usize::from(most)).count();
     let most = match args.max_events {
@@ -405,21 +426,43 @@ fn bounds(
             share(beyond(most))
         ),
     );
+    most
+}
+
+/// How much of a person's total counts, and by what that is chosen: by what people with events have in all.
+fn clamp_of(
+    making: &mut Making<'_>,
+    args: &LiftInitArgs,
+    (study, report): (&Study, &InputReport),
+    totals: &mut [u64],
+) -> Result<(String, ClampRule), Error> {
     let scale = scale(study);
-    let parts = clamp(totals);
-    let text = args.clamp.clone().unwrap_or_else(|| in_units(parts, scale));
+    let most = clamp(totals);
+    let found = proposed_clamp(study, report, most as u32).filter(|_| args.clamp.is_none());
+    let by_effect = || Some(in_units((found.as_ref()?.clamp * scale as f64).round() as u64, scale));
+    let (text, rule) = match (&args.clamp, by_effect()) {
+        (Some(said), _) => (said.clone(), ClampRule::Said),
+        (None, Some(found)) => (found, ClampRule::Effect),
+        (None, None) => (in_units(most, scale), ClampRule::People),
+    };
     let units: f64 = text.parse().map_err(|_| Error::input(format!("--clamp is {text}; write a number")))?;
     let over = totals.iter().filter(|total| **total as f64 > units * scale as f64 + 0.5).count();
-    making.because(
-        "clamp",
-        &text,
-        format!(
-            "{} of the people with events have a larger total; what is above does not count",
-            share(over)
-        ),
+    let mut why = format!(
+        "{} of the people with events have a larger total; what is above does not count",
+        percent(over as f64 / totals.len().max(1) as f64)
     );
-    tell_bounds(making, study, (most, args.max_events.is_some()), (&text, args.clamp.is_some()));
-    Ok((most, text))
+    if let Some(of) = &found
+        && let (Some(part), Some(kept)) = (of.of_mean(), of.kept)
+    {
+        why += &format!(
+            " ({} of all outcomes is left). If everybody of the file were in the trial, the study would \
+             detect a difference of {} of the mean; other round clamps see less or cut more",
+            percent(kept),
+            percent(part)
+        );
+    }
+    making.because("clamp", &text, why);
+    Ok((text, rule))
 }
 
 /// Says what the bounds tell of people: nothing where somebody chose them.
@@ -429,13 +472,21 @@ fn tell_bounds(making: &mut Making<'_>, study: &Study, events: (u8, bool), clamp
         _ => String::new(),
     };
     let what = [
-        (format!("max_events: {} of a person", counted(events.0.into(), "event")), events.1),
-        (format!("clamp: {}{unit} of a person", clamp.0), clamp.1),
+        (
+            format!("max_events: {} of a person", counted(events.0.into(), "event")),
+            events.1,
+            "which few in the file exceed (rounded up)",
+        ),
+        (
+            format!("clamp: {}{unit} of a person", clamp.0),
+            clamp.1,
+            "chosen by the file (1, 2 or 5 and zeros)",
+        ),
     ];
-    for (what, chosen) in what {
+    for (what, chosen, by_file) in what {
         making.tell(match chosen {
             true => format!("{what}, as somebody said, whatever the file shows"),
-            false => format!("{what}, which few in the file exceed (rounded up)"),
+            false => format!("{what}, {by_file}"),
         });
     }
 }
@@ -473,6 +524,6 @@ pub fn settle_unread(
     making.because("max_events", most.to_string(), "as it was said");
     making.because("clamp", &clamp, "as it was said");
     tell_bounds(making, study, (most, true), (&clamp, true));
-    limits(draft, most, &clamp, [true; 2]);
+    limits(draft, (most, true), (&clamp, ClampRule::Said));
     Ok(())
 }

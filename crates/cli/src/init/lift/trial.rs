@@ -13,6 +13,7 @@ use data::survey::ColumnSurvey;
 use page::numbers::{count, counted};
 use study::reader::nearest;
 use study::{Study, TrialArm};
+use terminal::output;
 
 /// A label is slight that so many times fewer rows have than an arm that is compared.
 const SLIGHT: u64 = 100;
@@ -92,7 +93,7 @@ fn leave_out(making: &mut Making<'_>, arm: &str, others: &[String]) -> Result<St
     let of = if making.is_seen_whole() { "" } else { " of the sample" };
     let rows = |label: &String| {
         let rows = column.values.iter().find(|(value, _)| value == label).map_or(0, |(_, rows)| *rows);
-        format!("\"{label}\" {} rows{of}", count(rows))
+        format!("\"{label}\" {}{of}", counted(rows, "row"))
     };
     let why: Vec<String> = others.iter().map(rows).collect();
     let labels = list(others.iter().map(String::as_str));
@@ -211,9 +212,9 @@ fn labels(making: &Making<'_>, arm: &str, args: &LiftInitArgs) -> Result<ArmLabe
     for (label, flag, said) in [(&control, "--control", said[1]), (&test, "--test", said[0])] {
         if let Some((_, rows)) = guess::rare(column).find(|(rare, _)| rare == label && said.is_none()) {
             return Err(Error::input(format!(
-                "{} rows of \"{arm}\" are \"{label}\": a label that fewer than {} rows have is told to the \
+                "{} of \"{arm}\" with \"{label}\": a label that fewer than {} rows have is told to the \
                  other party only if it is said: {flag} \"{label}\", or another column by --arm",
-                count(*rows),
+                counted(*rows, "row"),
                 guess::LABEL_ROWS
             )));
         }
@@ -254,17 +255,18 @@ fn is_arm(
         Answering::Asked => Ok(making.how.choose("--leave-out LABEL", &question, &answers, Some(0))? == 1),
         _ if rows < guess::LABEL_ROWS => Ok(false),
         _ => {
-            eprintln!(
+            output::say(&format!(
                 "note: \"{label}\" of \"{name}\" stands in {rows_told} alone, and is taken for an arm that \
                  is left out: correct the file if it is a mistake"
-            );
+            ));
             Ok(true)
         }
     }
 }
 
-/// Labels of arms that are left out: those that were said, or all others that the column has. One that is
-/// another but for its spelling is no arm by itself: nobody is left out for a slip of the pen.
+/// Labels of arms that are left out: those that were said, and all others that the column has. One that is
+/// another but for its spelling, or that hardly any row has, is no arm by itself: nobody is left out for a
+/// slip of the pen.
 fn others(
     making: &Making<'_>,
     column: &ColumnSurvey,
@@ -283,7 +285,6 @@ fn others(
         let alike = compared.iter().find(|compared| guess::same_name(compared, label));
         let what = match alike {
             Some(alike) => format!("is \"{alike}\" but for its spelling: correct the file"),
-            None if !said.is_empty() => "is neither compared nor left out: correct the file".to_owned(),
             None if !is_arm(making, column, (label, *rows), compared)? => {
                 "would be told to the other party, though few rows have it: correct the file".to_owned()
             }
@@ -343,12 +344,12 @@ pub fn settle(
     );
     let smallest = control.min(test);
     if smallest < LEAST {
-        eprintln!(
+        output::say(&format!(
             "note: an arm has {} people. Fewer than {} are not shown: a run is refused unless --spend-anyway \
              is said.",
             count(smallest),
             count(LEAST)
-        );
+        ));
     }
     refuse_small(&lenient, TrialSide::Publisher, &rows)?;
     offer(making, &lenient, TrialSide::Publisher, &rows)?;

@@ -1,7 +1,7 @@
 //! The text of a program that asks for counts and a mean, and what columns are in it.
 
 use crate::init::draft::{StudyDraft, comment, quoted, unquoted};
-use crate::init::guess::{LABEL_ROWS, left_beyond, rare, round_up};
+use crate::init::guess::{LABEL_ROWS, control, left_beyond, rare, round_up};
 use data::survey::{ColumnSurvey, NumberSurvey};
 use page::numbers::count;
 use release::rational::{ratio, shown};
@@ -42,10 +42,14 @@ pub fn column(seen: &ColumnSurvey, unit: Option<&str>) -> Result<CellUse, String
     if let Some(numbers) = &seen.numbers {
         return numbers_of(seen, numbers, unit);
     }
-    labels_of(seen, &values).map(|line| CellUse {
+    labels_of(seen, &values).map(|(line, first)| CellUse {
         line: format!("{line}{missing}"),
         bounds: None,
-        why: format!("{} labels, each of {LABEL_ROWS} rows or more", values.len()),
+        why: format!(
+            "{} labels, each of {LABEL_ROWS} rows or more; others are compared with the first, \"{first}\" \
+             (--baseline)",
+            values.len()
+        ),
     })
 }
 
@@ -87,7 +91,8 @@ fn numbers_of(seen: &ColumnSurvey, numbers: &NumberSurvey, unit: Option<&str>) -
 }
 
 /// The line of a column of labels.
-fn labels_of(seen: &ColumnSurvey, values: &[&str]) -> Result<String, String> {
+/// A column of labels, and the first of them: that of those who were not treated, where one is called so.
+fn labels_of<'v>(seen: &ColumnSurvey, values: &[&'v str]) -> Result<(String, &'v str), String> {
     let odd = |value: &str| value.chars().any(|c| c == '"' || c == '\\' || c.is_control());
     if values.is_empty() {
         return Err(format!(
@@ -109,8 +114,10 @@ fn labels_of(seen: &ColumnSurvey, values: &[&str]) -> Result<String, String> {
         ));
     }
     let bits = (usize::BITS - values.len().leading_zeros()).max(2);
-    let labels: String = values.iter().map(|value| format!(" {}", quoted(value))).collect();
-    Ok(format!("u{bits} labels{labels}"))
+    let first = control(values).unwrap_or(values[0]);
+    let all = std::iter::once(first).chain(values.iter().copied().filter(|value| *value != first));
+    let labels: String = all.map(|value| format!(" {}", quoted(value))).collect();
+    Ok((format!("u{bits} labels{labels}"), first))
 }
 
 /// A column of either party.
@@ -123,6 +130,17 @@ struct AskedColumn {
     /// `column NAME TYPE PARTY ..`
     line: String,
     bounds: Option<[String; 2]>,
+    /// Whether nobody asks about it: it stands in the study as a comment.
+    aside: bool,
+}
+
+impl AskedColumn {
+    /// Its line around its labels, and these; nothing of a column without any.
+    fn labels(&self) -> Option<([&str; 2], Vec<&str>)> {
+        let (before, labels) = self.line.split_once(" labels \"")?;
+        let (labels, after) = labels.rsplit_once('"')?;
+        Some(([before, after], labels.split("\" \"").collect()))
+    }
 }
 
 /// A program that asks for counts and a mean, while it is made.
@@ -162,6 +180,7 @@ impl AskedProgram {
                         file,
                         line: line.to_owned(),
                         bounds: None,
+                        aside: false,
                     });
                 }
                 ["#", "mean", "of", name, "between", low, high]
@@ -210,7 +229,7 @@ impl AskedProgram {
         let (kind, cells) = line.split_once(' ').unwrap_or((line, ""));
         let line = format!("column {name} {kind} {party} {cells}").trim_end().to_owned();
         let (party, file, bounds) = (party.to_owned(), file.to_owned(), bounds.cloned());
-        self.columns.push(AskedColumn { name: name.clone(), party, file, line, bounds });
+        self.columns.push(AskedColumn { name: name.clone(), party, file, line, bounds, aside: false });
         name
     }
 
@@ -232,18 +251,69 @@ impl AskedProgram {
             .collect()
     }
 
-    /// Leaves out what is not asked about. Returns the names of these columns.
-    pub fn keep_used(&mut self) -> Vec<String> {
+    /// What a column is called in its owner's file.
+    pub fn in_file<'c>(&'c self, name: &'c str) -> &'c str {
+        self.columns.iter().find(|column| column.name == name).map_or(name, |column| &column.file)
+    }
+
+    /// Makes comments of columns that nobody asks about: the other party has read its own ones in it already.
+    /// Those of `own`, which were not `named`, leave the study. Returns the names of both.
+    pub fn set_aside(&mut self, own: &str, named: bool) -> [Vec<String>; 2] {
         let used = [self.by.clone().flatten(), self.mean.clone().flatten()];
-        let mut left = Vec::new();
-        self.columns.retain(|column| {
-            let is_used = used.iter().flatten().any(|name| *name == column.name);
-            if !is_used {
-                left.push(column.name.clone());
+        let (mut kept, mut left) = (Vec::new(), Vec::new());
+        self.columns.retain_mut(|column| {
+            column.aside = !used.iter().flatten().any(|name| *name == column.name);
+            let stays = !column.aside || named || column.party != own;
+            match (stays, column.aside) {
+                (true, false) => {}
+                (true, true) => kept.push(column.name.clone()),
+                (false, _) => left.push(column.name.clone()),
             }
-            is_used
+            stays
         });
-        left
+        [kept, left]
+    }
+
+    /// Puts a label first, which the others are compared with: `LABEL` or `COLUMN=LABEL`, of either party.
+    /// Returns the column and the label.
+    ///
+    /// # Errors
+    /// When no column has it, or several have.
+    pub fn compare_with(&mut self, said: &str) -> Result<(String, String), String> {
+        let by = self.by.clone().flatten();
+        let is = |column: &AskedColumn, label: &str| {
+            column.labels().is_some_and(|(_, labels)| labels.contains(&label))
+        };
+        let named = |column: &AskedColumn| {
+            let (name, label) = said.split_once('=')?;
+            ([&column.name, &column.file].iter().any(|own| *own == name) && is(column, label))
+                .then_some(label)
+        };
+        let whole = |column: &AskedColumn| is(column, said).then_some(said);
+        let found: Vec<(usize, &str)> = (0..)
+            .zip(&self.columns)
+            .filter_map(|(at, column)| Some((at, whole(column).or_else(|| named(column))?)))
+            .collect();
+        let grouping = |(at, _): &&(usize, &str)| Some(&self.columns[*at].name) == by.as_ref();
+        let (at, label) = match (&found[..], found.iter().find(grouping)) {
+            ([one], _) | (_, Some(one)) => *one,
+            ([], _) => {
+                let known = self.columns.iter().filter_map(|column| {
+                    let (_, labels) = column.labels()?;
+                    Some(format!("{}: {}", column.name, labels.join(", ")))
+                });
+                let known: Vec<String> = known.collect();
+                return Err(format!("--baseline: no column has the label {said}; {}", known.join("; ")));
+            }
+            _ => return Err(format!("--baseline: several columns have {said}: write COLUMN={said}")),
+        };
+        let column = &mut self.columns[at];
+        let Some(([before, after], mut labels)) = column.labels() else {
+            return Err(format!("--baseline: {} has no labels", column.name));
+        };
+        labels.sort_by_key(|one| *one != label);
+        column.line = format!("{before} labels \"{}\"{after}", labels.join("\" \""));
+        Ok((column.name.clone(), label.to_owned()))
     }
 
     /// Whether a column is in it.
@@ -277,7 +347,8 @@ impl AskedProgram {
         let title = self.title.replace(['"', '\\'], "'").replace(char::is_control, " ");
         let mut lines = vec!["tacit-program/2".to_owned(), format!("name \"{title}\"")];
         lines.extend(parties.iter().map(|party| format!("party {party}")));
-        lines.extend(self.columns.iter().map(|column| column.line.clone()));
+        let mark = |column: &AskedColumn| if column.aside { "# " } else { "" };
+        lines.extend(self.columns.iter().map(|column| format!("{}{}", mark(column), column.line)));
         lines.push(format!("ask public rho {}", self.rho));
         if let Some(by) = &self.by {
             lines.push(format!("by {}", by.as_deref().unwrap_or("all")));
@@ -285,25 +356,25 @@ impl AskedProgram {
         lines.push("count".to_owned());
         for column in &self.columns {
             let asked = self.mean.iter().flatten().any(|name| *name == column.name);
-            let before = match asked {
-                true => "",
-                false if self.mean.is_some() => continue,
-                false => "# ",
-            };
+            let before = if asked { "" } else { "# " };
             if let Some([low, high]) = &column.bounds {
                 lines.push(format!("{before}mean of {} between {low} {high}", column.name));
             }
         }
         let why = comment(
-            "What each column holds, and what is asked (docs/questions.md). A number beyond the bounds of a \
-             mean counts as the bound next to it; bounds hold 98 to 99 of 100 numbers of the file that are \
-             not 0 (of few, all but four), rounded to 1, 2 or 5 and zeros, and tell roughly how large \
-             numbers are.",
+            "What each column holds, and what is asked (docs/questions.md). To ask about a column that \
+             stands behind #, take the # away here and under [columns], and add or change a line behind \
+             `ask`. Differences and ratios compare the other labels of a column with its first one: put \
+             that first which they shall be compared with. A number beyond the bounds of a mean counts as \
+             the bound next to it; bounds hold 98 to 99 of 100 numbers of the file that are not 0 (of few, \
+             all but four), rounded to 1, 2 or 5 and zeros, and tell roughly how large numbers are. The \
+             name of the program is the study's title: change both with what is asked.",
         );
         draft.set("program", format!("{why}[program]\ntext = \"\"\"\n{}\n\"\"\"\n", lines.join("\n")));
         let line = |column: &AskedColumn| {
             let AskedColumn { name, party, file, .. } = column;
-            format!("{name} = {{ party = \"{party}\", column = {} }}\n", quoted(file))
+            let before = mark(column);
+            format!("{before}{name} = {{ party = \"{party}\", column = {} }}\n", quoted(file))
         };
         let why = comment("Column of the program = column of its owner's file.");
         draft

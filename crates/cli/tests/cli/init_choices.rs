@@ -1,0 +1,137 @@
+//! What `tacit init` chooses or does not guess, and what `tacit check` says of it.
+
+use crate::init::{in_folder, table};
+use crate::support::parties::mixed;
+use crate::support::{Done, command, read};
+use std::path::Path;
+
+/// Files of a mailing and of a shop where three of ten buy, most of them for little and some for much.
+fn shop(folder: &Path, people: u64) {
+    let mail = |i: u64| format!("p{i}@e.org,{},2026-02-03", ["mail", "none"][(mixed(i, 1) % 2) as usize]);
+    table(folder, "mails.csv", "email,arm,sent", mail, people);
+    let sale = |i: u64| {
+        let euros = match mixed(i, 2) % 1000 {
+            0..=9 => 450 + mixed(i, 3) % 50,
+            10..=299 => 10 + mixed(i, 3) % 20,
+            _ => return format!("p{i}@e.org,,"),
+        };
+        format!("p{i}@e.org,2026-02-20,{euros}")
+    };
+    table(folder, "sales.csv", "email,day,amount_eur", sale, people);
+    in_folder(folder, "init lift --publisher mails.csv --out lift").fine();
+}
+
+/// No other round clamp sees more of the mean for what it leaves of all outcomes.
+#[test]
+fn the_clamp_that_sees_most_is_proposed() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), 8000);
+    let done = in_folder(folder.path(), "init lift --advertiser sales.csv --study lift/study.toml").fine();
+    let study = read(&folder.path().join("lift/study.toml"));
+    let own = study.lines().find_map(|line| line.strip_prefix("clamp        = ")).unwrap().to_owned();
+    assert!(study.replace("\n# ", " ").contains("over the part of all outcomes that is left"), "{study}");
+    assert!(
+        done.stderr.contains(&format!("clamp = {own}: ")) && done.stderr.contains("of all outcomes is left")
+    );
+    let check = "check lift/advertiser.toml --json --clamp 5,10,20,50,100,200,500";
+    let checked = in_folder(folder.path(), check).fine().json();
+    assert_eq!(
+        checked["study"]["hash"],
+        in_folder(folder.path(), "check lift/publisher.toml --json").fine().json()["study"]["hash"]
+    );
+    let part = |clamp: f64| {
+        let all = checked["plan"]["clamp_effects"].as_array().unwrap();
+        let of = all.iter().find(|of| of["clamp"] == clamp).unwrap_or_else(|| panic!("{clamp} in {all:?}"));
+        let of = |name: &str| of[name].as_f64().unwrap();
+        of("effect") / of("mean") / of("kept")
+    };
+    let own: f64 = own.parse().unwrap();
+    let best = part(own);
+    assert!((10.0..500.0).contains(&own), "{own}");
+    for other in [5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0] {
+        assert!(part(other) >= best, "{other} sees {}, {own} {best}", part(other));
+    }
+    let text =
+        in_folder(folder.path(), "check lift/advertiser.toml --clamp 137 --rows 8k,7999").fine().stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("a clamp (137 EUR) would detect"), "{text}");
+    assert!(text.contains("it supposes: 8,000 rows of publisher, half in each arm, and 7,999 of"), "{text}");
+    in_folder(folder.path(), "check lift/advertiser.toml --clamp 0.5").failed(2, &["in steps of 1"]);
+}
+
+/// What is ready is said by what would be released, and rows that somebody says change it.
+#[test]
+fn a_study_that_would_show_nothing_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), 2400);
+    // A shop that has fewer of them in its file.
+    let few: String =
+        read(&folder.path().join("sales.csv")).lines().take(1500).map(|line| format!("{line}\n")).collect();
+    std::fs::write(folder.path().join("sales.csv"), few).unwrap();
+    in_folder(folder.path(), "init lift --advertiser sales.csv --study lift/study.toml").fine();
+    let words = |line: &str| {
+        let text = in_folder(folder.path(), line).fine().stdout;
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = words("check lift/advertiser.toml");
+    assert!(text.contains("nothing would be released") && !text.contains("side is ready"), "{text}");
+    assert!(
+        text.contains("tacit check lift/advertiser.toml --rows N,M") && !text.contains("n/a of"),
+        "{text}"
+    );
+    let text = words("check lift/advertiser.toml --rows 2400,1499");
+    assert!(text.starts_with("This side is ready: tacit run lift/advertiser.toml"), "{text}");
+    let text = words("check lift/study.toml");
+    assert!(
+        text.contains("1,000,000 of each party, as nobody says how many; --rows N,M says them"),
+        "{text}"
+    );
+}
+
+/// Which clock times are of is no guess, even under --yes.
+#[test]
+fn no_zone_is_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    let row =
+        |i: u64| format!("p{i}@e.org,{},2026-02-03 10:{:02}:00", ["mail", "none"][(i % 2) as usize], i % 60);
+    table(folder.path(), "mails.csv", "email,arm,sent", row, 3000);
+    let line = "init lift --publisher mails.csv --yes --out lift";
+    in_folder(folder.path(), line).failed(
+        2,
+        &[
+            "have no offset. Of which clock are they",
+            "Nothing is proposed that --yes could take: say it by --zone",
+        ],
+    );
+    in_folder(folder.path(), &format!("{line} --zone Europe/Berlin")).fine();
+    assert!(read(&folder.path().join("lift/publisher.toml")).contains("zone = \"Europe/Berlin\""));
+}
+
+/// Lines are as wide as `COLUMNS` says, errors as well; a log has them whole.
+#[test]
+fn lines_fit_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), 2400);
+    let run = |line: &str, columns: Option<&str>| {
+        let mut run = command(line.split_whitespace());
+        run.current_dir(folder.path()).env_remove("COLUMNS");
+        columns.into_iter().for_each(|columns| {
+            run.env("COLUMNS", columns);
+        });
+        Done::from(run.output().unwrap())
+    };
+    let line = "init lift --advertiser sales.csv --study lift/study.toml --yes --out shop";
+    let done = run(line, Some("60")).fine();
+    let long = |text: &str| {
+        text.lines().filter(|line| line.chars().count() > 60).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let tables = long(&done.stderr);
+    assert!(tables.iter().all(|line| line.split_whitespace().count() < 3), "{tables:?}");
+    let wrong = "init lift --advertiser sales.csv --study lift/study.toml --yes --out other";
+    let [narrow, whole] = [Some("60"), None].map(|columns| run(wrong, columns));
+    narrow.failed(2, &["the study is finished"]);
+    whole.failed(2, &["the study is finished, there is nothing to complete"]);
+    assert!(narrow.stderr.lines().count() > 1 && long(&narrow.stderr).is_empty(), "{}", narrow.stderr);
+    assert_eq!(whole.stderr.lines().filter(|line| line.starts_with("error: ")).count(), 1);
+    assert!(whole.stderr.lines().last().unwrap().ends_with("says what it means"), "{}", whole.stderr);
+}

@@ -1,0 +1,268 @@
+//! Two services agree on a study and run it: real processes, TLS, SQLite and ledgers, nothing but commands.
+//! Either is killed (SIGKILL) on the way and started again; the study ends with both reports, and each side
+//! has paid once.
+//!
+//! `TACIT_KILLS` is how many studies are killed at other moments; without it none.
+
+use base::Seed;
+use data::generate::{FileFormat, LiftOptions, lift, lift_study};
+use net::Identity;
+use privacy::ledger::Ledger;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const NAMES: [&str; 2] = ["publisher", "advertiser"];
+/// Longest wait for anything: a machine may be slow.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Two organisations, each with a folder, and a study of both.
+struct Two {
+    folder: tempfile::TempDir,
+    running: [Option<Child>; 2],
+    hash: String,
+}
+
+impl Two {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = folder.path();
+        let format = FileFormat::Csv;
+        let options =
+            LiftOptions { rows: 3_000, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format, files: 1 };
+        let ports: Vec<String> = (0..6).map(|_| base::free_address().expect("a port")).collect();
+        let keys = NAMES.map(|name| {
+            std::fs::create_dir_all(at.join(name).join("data")).expect("made");
+            let identity = Identity::generate().expect("a key");
+            identity.save(&at.join(name).join("own.key")).expect("saved");
+            identity.fingerprint().to_string()
+        });
+        lift(at, &options, &|_, _| ()).expect("made");
+        let study = lift_study(&options, &keys[0], &keys[1], false);
+        std::fs::write(at.join("study.toml"), study).expect("written");
+        for (side, name) in NAMES.into_iter().enumerate() {
+            let rows = format!("{name}.csv");
+            std::fs::rename(at.join(&rows), at.join(name).join("data/rows.csv")).expect("moved");
+            std::fs::write(at.join(name).join("service.toml"), rules(side, &keys, &ports)).expect("written");
+        }
+        let mut two = Self { folder, running: [None, None], hash: String::new() };
+        for side in 0..2 {
+            two.tacit(side, &["accept"], &[]);
+            two.start(side);
+        }
+        two
+    }
+
+    fn home(&self, side: usize) -> PathBuf {
+        self.folder.path().join(NAMES[side])
+    }
+
+    fn command(&self, side: usize, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+        command.arg("service").args(words).arg(self.home(side).join("service.toml"));
+        command
+    }
+
+    #[track_caller]
+    fn tacit(&self, side: usize, words: &[&str], more: &[&str]) -> Value {
+        let done = self.command(side, words).args(more).arg("--json").output().expect("tacit starts");
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{words:?} of {}: {error}", NAMES[side]);
+        serde_json::from_slice(&done.stdout).expect("JSON")
+    }
+
+    fn start(&mut self, side: usize) {
+        let log = File::options().create(true).append(true).open(self.home(side).join("log"));
+        let mut command = self.command(side, &["run", "--json"]);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(log.expect("a log")).spawn().expect("tacit starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("it speaks");
+        assert!(line.contains("page"), "{line}{}", self.log(side));
+        self.running[side] = Some(child);
+    }
+
+    /// SIGKILL, at once or whenever it is.
+    fn kill(&mut self, side: usize) {
+        let mut child = self.running[side].take().expect("it runs");
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+    }
+
+    fn log(&self, side: usize) -> String {
+        std::fs::read_to_string(self.home(side).join("log")).unwrap_or_default()
+    }
+
+    fn propose(&mut self) {
+        let study = self.folder.path().join("study.toml");
+        let done = self.tacit(0, &["propose"], &[study.to_str().expect("UTF-8")]);
+        self.hash = done["study"].as_str().expect("a hash").to_owned();
+    }
+
+    fn consent(&self, side: usize) {
+        self.tacit(side, &["consent"], &[&self.hash, "--data", "rows", "--runs", "5", "--yes"]);
+    }
+
+    fn status(&self, side: usize) -> Value {
+        self.tacit(side, &["status"], &[&self.hash])
+    }
+
+    /// Waits until something holds of the study at a side.
+    #[track_caller]
+    fn until(&self, side: usize, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let here = self.tacit(side, &["studies"], &["--all"]);
+            let known = here["studies"].as_array().is_some_and(|all| !all.is_empty());
+            let status = if known { self.status(side) } else { Value::Null };
+            if holds(&status) {
+                return status;
+            }
+            let logs = [0, 1].map(|side| self.log(side));
+            assert!(Instant::now() < until, "{} never saw {what}: {status}\n{logs:?}", NAMES[side]);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Both have their answer, the same, and have paid for one release.
+    fn is_answered_once(&self) {
+        let results = [0, 1].map(|side| {
+            let status = self.until(side, "the answer", |status| status["state"] == "answered");
+            let report = &status["report"];
+            let hash = report["study"]["full_hash"].as_str().or(report["full_hash"].as_str());
+            assert!(hash.is_none_or(|hash| hash == self.hash) && report.is_object(), "{status:#}");
+            report.clone()
+        });
+        assert!(results.iter().all(|report| report.get("error").is_none()));
+        for side in 0..2 {
+            let path = self.home(side).join("own.ledger");
+            let entries = Ledger::look(&path).and_then(|ledger| ledger.entries()).expect("a ledger");
+            let paid = entries.iter().filter(|entry| entry.protects && !entry.given_back);
+            let paid: BTreeSet<_> =
+                paid.filter(|entry| entry.study == self.hash).map(|entry| entry.release.clone()).collect();
+            assert!(paid.len() == 1, "{} paid for {paid:?}", NAMES[side]);
+            self.verifies(side, &path);
+        }
+    }
+
+    /// Log, statements and debits of a side fit each other.
+    fn verifies(&self, side: usize, ledger: &Path) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+        command.args(["ledger", "verify"]).arg(ledger).arg("--service").arg(self.home(side)).arg("--json");
+        let done = command.output().expect("tacit starts");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let found: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        assert_eq!(found["proposals"].as_array().map(Vec::len), Some(1), "{found:#}");
+    }
+}
+
+impl Drop for Two {
+    fn drop(&mut self) {
+        for child in self.running.iter_mut().flatten() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The advertiser dials; the publisher knows no address of it.
+fn rules(side: usize, keys: &[String; 2], ports: &[String]) -> String {
+    let port = |at: usize| ports[at].rsplit_once(':').expect("a port").1.to_owned();
+    let (web, link, run) = (&ports[side], &ports[2 + side], port(4 + side));
+    let other = 1 - side;
+    let address = if side == 1 { format!("address = \"{}\"", ports[2]) } else { String::new() };
+    let run_there = port(4 + other);
+    let columns = [r#"["id", "arm", "seen", "impressions"]"#, r#"["id", "bought", "amount"]"#][side];
+    format!(
+        r#"
+        format = "tacit-service/1"
+        name = "{name}"
+        identity = "own.key"
+        store = "service.db"
+        ledger = "own.ledger"
+        data_root = "data"
+        [web]
+        listen = "{web}"
+        [link]
+        listen = "{link}"
+        run_ports = "{run}-{run}"
+        [peers.{peer}]
+        key = "{key}"
+        {address}
+        run_ports = "{run_there}-{run_there}"
+        kinds = ["lift"]
+        [data.rows]
+        path = "rows.csv"
+        lineage = "{name}"
+        columns = {columns}
+        peers = ["{peer}"]
+        least_rows = 2
+        budget = 10
+        delta = "1e-3"
+        [policy]
+        kinds = ["lift"]
+        max_rho = 1
+        max_delta = "1e-3"
+        jobs_memory = "1G"
+        "#,
+        name = NAMES[side],
+        peer = NAMES[other],
+        key = keys[other],
+    )
+}
+
+fn began(status: &Value) -> bool {
+    status["runs"].as_array().is_some_and(|runs| runs.iter().any(|run| !run["begun_ms"].is_null()))
+}
+
+#[test]
+fn a_study_goes_from_proposal_to_both_reports_through_kills() {
+    let mut two = Two::new();
+    two.kill(1);
+    two.propose();
+    two.start(1);
+    two.until(1, "the proposal", |status| status["state"] == "proposed");
+    two.consent(0);
+    two.kill(0);
+    two.consent(1);
+    two.start(0);
+    two.until(0, "the run", began);
+    two.kill(0);
+    two.start(0);
+    two.is_answered_once();
+}
+
+#[test]
+fn a_study_that_the_rules_refuse_is_refused_by_the_service() {
+    let mut two = Two::new();
+    let path = two.folder.path().join("study.toml");
+    let study = std::fs::read_to_string(&path).expect("a study");
+    std::fs::write(&path, study.replace("rho = 0.1", "rho = 2")).expect("written");
+    two.propose();
+    let status = two.until(0, "the refusal", |status| status["state"] == "closed");
+    let said = status["statements"].as_array().expect("statements");
+    assert!(said.iter().any(|one| one["by"] == NAMES[1] && one["said"] == "study refused"), "{status:#}");
+}
+
+#[test]
+fn kills_at_other_moments_end_alike() {
+    let kills: u64 = std::env::var("TACIT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(0);
+    let mut rng = Seed::from_bytes([7; 32]).into_rng();
+    for _ in 0..kills {
+        let mut two = Two::new();
+        two.propose();
+        two.until(1, "the proposal", |status| status["state"] == "proposed");
+        [0, 1].into_iter().for_each(|side| two.consent(side));
+        for _ in 0..2 {
+            let victim = usize::try_from(rng.below(2)).expect("a side");
+            std::thread::sleep(Duration::from_millis(rng.below(8_000)));
+            two.kill(victim);
+            two.start(victim);
+        }
+        two.is_answered_once();
+    }
+}

@@ -1,0 +1,55 @@
+//! What the ledger knows of a peer's promises in a match under way.
+//!
+//! A promise is a record of the match's log before it is answered. Whoever holds the log's folder can put it
+//! back to before one, without any key, and a peer in league with it would be answered twice under one key. So
+//! the ledger moves on by a running hash after each record and before the answer: a log that does not come to
+//! the ledger's hash is that of no match. One that goes beyond it was cut between the two, and counts.
+
+use super::under_way::UnderWay;
+use base::Error;
+use privacy::ledger::{Bytes32, Ledger, begun_id};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The ledger, for the promises of one study's matches.
+pub(super) struct PromiseBook {
+    ledger: Arc<Mutex<Ledger>>,
+    study: Bytes32,
+}
+
+impl PromiseBook {
+    pub fn new(ledger: &Arc<Mutex<Ledger>>, study: &Bytes32) -> Self {
+        Self { ledger: ledger.clone(), study: *study }
+    }
+
+    pub fn lock(&self) -> Result<MutexGuard<'_, Ledger>, Error> {
+        self.ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))
+    }
+
+    fn id(&self, of: &UnderWay) -> Bytes32 {
+        begun_id(&self.study, &of.record.tags)
+    }
+
+    /// A match begins, and nothing is promised in it.
+    pub fn begin(&self, of: &UnderWay) -> Result<(), Error> {
+        self.lock()?.begin_promises(&self.id(of), &of.head())
+    }
+
+    /// Whether the log of a match has all that the ledger knows of; then the ledger knows all that it has.
+    pub fn knows(&self, of: &UnderWay) -> Result<bool, Error> {
+        let (id, mut ledger) = (self.id(of), self.lock()?);
+        match ledger.promises(&id)?.filter(|head| of.comes_to(head)) {
+            Some(head) if head != of.head() => ledger.add_promise(&id, [&head, &of.head()]),
+            head => Ok(head.is_some()),
+        }
+    }
+
+    /// The peer promises one thing more, and the match comes to `to`; false where the ledger is elsewhere.
+    pub fn add(&self, of: &UnderWay, to: &Bytes32) -> Result<bool, Error> {
+        self.lock()?.add_promise(&self.id(of), [&of.head(), to])
+    }
+
+    /// The match is over, unless the ledger has another one.
+    pub fn end(&self, of: &UnderWay) -> Result<(), Error> {
+        self.lock()?.end_promises(&self.id(of), &of.head())
+    }
+}

@@ -1,0 +1,88 @@
+//! How far a peer has bound itself in a match over lanes that is under way: a running hash of its promises, a
+//! setting for each study and data. The promises are records of the match's log, which whoever holds its folder
+//! can put back to before one; the ledger is what this party goes by.
+
+use super::{Bytes32, Ledger};
+use base::{Error, hex};
+use rusqlite::{OptionalExtension, params};
+
+impl Ledger {
+    /// A match of these data begins, with the hash of no promise; any before is over. `id` is
+    /// [`super::begun_id`].
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn begin_promises(&mut self, id: &Bytes32, head: &Bytes32) -> Result<(), Error> {
+        let sql =
+            "INSERT INTO settings VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        self.set_promises(sql, params![setting(id), head]).map(|_| ())
+    }
+
+    /// The hash of all promises in the match of these data that is under way.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn promises(&self, id: &Bytes32) -> Result<Option<Bytes32>, Error> {
+        let sql = "SELECT value FROM settings WHERE name = ?1";
+        let head = self.connection.query_row(sql, [setting(id)], |row| row.get(0)).optional();
+        head.map_err(|e| self.explain("read", &e))
+    }
+
+    /// Goes from one hash to the next. False, and nothing is written, where it is at another one. On return it
+    /// is on stable storage.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn add_promise(&mut self, id: &Bytes32, [from, to]: [&Bytes32; 2]) -> Result<bool, Error> {
+        let sql = "UPDATE settings SET value = ?3 WHERE name = ?1 AND value = ?2";
+        self.set_promises(sql, params![setting(id), from, to])
+    }
+
+    /// The match that has come to this hash is over.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn end_promises(&mut self, id: &Bytes32, head: &Bytes32) -> Result<(), Error> {
+        let sql = "DELETE FROM settings WHERE name = ?1 AND value = ?2";
+        self.set_promises(sql, params![setting(id), head]).map(|_| ())
+    }
+
+    fn set_promises(&self, sql: &str, values: impl rusqlite::Params) -> Result<bool, Error> {
+        let changed = self.connection.execute(sql, values);
+        changed.map(|rows| rows == 1).map_err(|e| self.explain("write a promise in", &e))
+    }
+}
+
+fn setting(id: &Bytes32) -> String {
+    format!("promises {}", hex(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one process has written, another one goes by; who is not at the last promise writes none.
+    #[test]
+    fn promises_go_on_from_the_last_one_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l");
+        let (id, other) = ([1; 32], [2; 32]);
+        let mut ledger = Ledger::open(&path).unwrap();
+        assert_eq!(ledger.promises(&id).unwrap(), None);
+        assert!(!ledger.add_promise(&id, [&[3; 32], &[4; 32]]).unwrap(), "none is under way");
+        ledger.begin_promises(&id, &[3; 32]).unwrap();
+        let mut second = Ledger::open(&path).unwrap();
+        assert!(ledger.add_promise(&id, [&[3; 32], &[4; 32]]).unwrap());
+        assert!(!second.add_promise(&id, [&[3; 32], &[5; 32]]).unwrap());
+        assert_eq!(second.promises(&id).unwrap(), Some([4; 32]));
+        assert_eq!(second.promises(&other).unwrap(), None);
+        // A process that is behind ends nothing.
+        second.end_promises(&id, &[3; 32]).unwrap();
+        assert_eq!(ledger.promises(&id).unwrap(), Some([4; 32]));
+        ledger.end_promises(&id, &[4; 32]).unwrap();
+        assert_eq!(second.promises(&id).unwrap(), None);
+        second.begin_promises(&id, &[6; 32]).unwrap();
+        second.begin_promises(&id, &[7; 32]).unwrap();
+        assert_eq!(ledger.promises(&id).unwrap(), Some([7; 32]));
+    }
+}

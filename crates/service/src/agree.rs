@@ -1,0 +1,123 @@
+//! Signing a consent: what was weighed becomes its terms.
+
+use crate::settings::HouseSettings;
+use crate::store::{OwnConsent, Speaker, Store};
+use crate::weigh::{WeighedCharge, WeighedStudy};
+use base::{Error, unhex};
+use net::{Identity, KeyFingerprint};
+use release::rational::{Rational, parse, ratio};
+use statements::{ChargeBound, ConsentTerms, ProposalId, ProposalRecord, commit_to_data, digest_of_words};
+
+const DAY_MS: u64 = 86_400_000;
+
+/// What somebody consents to.
+#[derive(Clone, Debug)]
+pub struct AgreeOrder {
+    /// Who.
+    pub by: String,
+    /// To which proposal.
+    pub id: ProposalId,
+    /// With which data set.
+    pub data: String,
+    /// Runs that may begin anew.
+    pub runs: u8,
+    /// Days that it holds.
+    pub days: u64,
+    /// People who agreed.
+    pub persons: u8,
+    /// The text that was read.
+    pub words: String,
+}
+
+/// Consents for this organisation, where nothing stands against it.
+///
+/// # Errors
+/// What stands against it; or when the store cannot be written.
+pub fn agree(
+    store: &Store,
+    settings: &HouseSettings,
+    order: &AgreeOrder,
+    weighed: &WeighedStudy,
+) -> Result<ProposalRecord, Error> {
+    if !weighed.refusals.is_empty() {
+        return Err(Error::refused(weighed.refusals.join("; ")));
+    }
+    let identity = Identity::load(&settings.identity)?;
+    let hash = |text: &str| unhex::<32>(text).ok_or_else(|| Error::misuse("a hash has 64 digits"));
+    let (tag, version, program) = (hash(&weighed.tag)?, hash(&weighed.version)?, hash(&weighed.program)?);
+    let mut salt = [0; 32];
+    getrandom::fill(&mut salt).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
+    let at_ms = crate::link::now_ms();
+    let terms = ConsentTerms {
+        program,
+        charges: bounds(&weighed.charges, order.runs)?,
+        words: digest_of_words(&order.words),
+        data: commit_to_data(&salt, &tag),
+        expires_ms: at_ms + order.days * DAY_MS,
+        windows: Vec::new(),
+        runs: order.runs,
+        persons: order.persons,
+        seal: None,
+    };
+    let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
+    let own = OwnConsent { by, data, salt, tag, version, words };
+    store.consent(Speaker { by: &order.by, identity: &identity, at_ms }, &order.id, terms, &own)
+}
+
+/// What so many runs are charged at most: one release, and sizes of each match from the third one on again.
+fn bounds(charges: &[WeighedCharge], runs: u8) -> Result<Vec<ChargeBound>, Error> {
+    let value = |text: &str| text.parse::<Rational>().map_err(|_| Error::misuse("a charge is a number"));
+    let times: Rational = ratio(runs.saturating_sub(1).max(1), 1_u8);
+    let mut all = Vec::new();
+    for charge in charges {
+        let viewer = charge.viewer.as_deref().map(str::parse::<KeyFingerprint>).transpose()?;
+        let [rho, delta] = [value(&charge.sizes[0])?, value(&charge.sizes[1])?];
+        let rho = value(&charge.release)? + rho * &times;
+        all.push(ChargeBound { viewer, rho: bound(&rho), delta: bound(&(delta * &times)) });
+    }
+    all.sort_by_key(|bound| bound.viewer.map_or([0; 16], |viewer| viewer.bytes()));
+    Ok(all)
+}
+
+/// At least a number, as a statement holds it: what sizes cost is a sum of fractions, and may have more
+/// digits.
+fn bound(value: &Rational) -> String {
+    let exact = value.to_string();
+    if parse(&exact).is_some() && exact.len() <= 80 {
+        return exact;
+    }
+    let places = ratio(10u128.pow(24), 1);
+    ((value * &places).ceil() / places).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_paid_for_from_the_third_match_on() {
+        let key = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11";
+        let charge = |viewer: Option<&str>, release: &str, sizes: [&str; 2]| WeighedCharge {
+            viewer: viewer.map(str::to_owned),
+            release: release.to_owned(),
+            sizes: sizes.map(str::to_owned),
+        };
+        let charges = [charge(Some(key), "0", ["1/100", "1/1000"]), charge(None, "1/10", ["0", "0"])];
+        let of = |runs| {
+            let all = bounds(&charges, runs).expect("bounds");
+            assert!(all[0].viewer.is_none() && all[0].rho == "1/10" && all[0].delta == "0");
+            (all[1].rho.clone(), all[1].delta.clone())
+        };
+        assert_eq!(of(1), ("1/100".to_owned(), "1/1000".to_owned()));
+        assert_eq!(of(2), of(1));
+        assert_eq!(of(5), ("1/25".to_owned(), "1/250".to_owned()));
+    }
+
+    #[test]
+    fn what_has_too_many_digits_is_rounded_up() {
+        let long: Rational = format!("1/3{}", "7".repeat(60)).parse().expect("a number");
+        let rounded = bound(&long);
+        assert!(parse(&rounded).expect("a statement holds it") >= long && rounded.len() <= 80);
+        assert_eq!(bound(&ratio(1, 3)), "1/3");
+    }
+}

@@ -1,0 +1,368 @@
+//! One connection: what waits is sent, what comes is kept and answered.
+
+use super::wire::{HEADS, LinkMessage, MESSAGE_BYTES};
+use super::{now_ms, peer_of};
+use crate::store::{Absorbed, PeerSender, ProposalFilter, SERVICE, Speaker};
+use crate::web::House;
+use base::Error;
+use net::KeyFingerprint;
+use statements::{ProposalId, Said, SignedStatement, StatementHead};
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsStream;
+
+/// How often clocks are compared.
+const PING: Duration = Duration::from_secs(30);
+/// Without a message for so long the other side is gone.
+const SILENCE: Duration = Duration::from_secs(100);
+/// How often chains are compared, beside at every connection.
+const COMPARE: Duration = Duration::from_secs(300);
+/// How long an acknowledgement is waited for before a statement is sent again.
+const AGAIN: Duration = Duration::from_secs(30);
+const DAY_MS: u64 = 86_400_000;
+/// Statements on their way at once.
+const ON_THE_WAY: u32 = 32;
+/// Messages of a peer that are taken without a pause, and the pause for each beyond.
+const BURST: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Speaks until the connection ends; why it did.
+pub async fn talk(
+    house: Arc<House>,
+    peer: KeyFingerprint,
+    connection: u64,
+    stream: TlsStream<TcpStream>,
+) -> String {
+    let (reader, writer) = tokio::io::split(stream);
+    let (out, queue) = mpsc::channel(64);
+    let speaker = Arc::new(LinkSpeaker { house, peer, connection, out });
+    let writing = tokio::spawn(write(writer, queue));
+    let sending = tokio::spawn(send(speaker.clone()));
+    let why = match read(&speaker, reader).await {
+        Ok(()) => "another connection took its place".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    sending.abort();
+    writing.abort();
+    why
+}
+
+struct LinkSpeaker {
+    house: Arc<House>,
+    peer: KeyFingerprint,
+    connection: u64,
+    out: mpsc::Sender<LinkMessage>,
+}
+
+async fn write(mut to: WriteHalf<TlsStream<TcpStream>>, mut queue: mpsc::Receiver<LinkMessage>) {
+    while let Some(message) = queue.recv().await {
+        let bytes = message.encode();
+        let length = (bytes.len() as u64).to_le_bytes();
+        // A peer that does not read is gone for us.
+        let sent = async {
+            to.write_all(&length).await?;
+            to.write_all(&bytes).await?;
+            to.flush().await
+        };
+        if !matches!(timeout(SILENCE, sent).await, Ok(Ok(()))) {
+            let _ = to.shutdown().await;
+            return;
+        }
+    }
+}
+
+/// Sends what waits, whenever something was said, and compares clocks and chains from time to time.
+async fn send(speaker: Arc<LinkSpeaker>) {
+    let mut changes = speaker.house.store().changes();
+    let (mut pinged, mut compared) = (None::<Instant>, None::<Instant>);
+    let mut on_the_way: HashMap<[u8; 32], Instant> = HashMap::new();
+    let due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);
+    loop {
+        if due(pinged, PING) {
+            pinged = Some(Instant::now());
+            speaker.ping(0).await;
+        }
+        if due(compared, COMPARE) {
+            compared = Some(Instant::now());
+            let peer = speaker.peer;
+            if let Ok(heads) = speaker.store(move |house| house.store().heads(peer, HEADS)).await {
+                speaker.say(LinkMessage::Heads(heads)).await;
+            }
+            if let Ok(Some((entry, hash))) = speaker.store(|house| house.store().log_head()).await {
+                speaker.say(LinkMessage::Log { entry, hash }).await;
+            }
+        }
+        on_the_way.retain(|_, sent| sent.elapsed() < AGAIN);
+        if speaker.send_waiting(&mut on_the_way).await.is_err() {
+            // The disk is full or gone: what waits goes on waiting.
+            sleep(AGAIN).await;
+        }
+        let _ = timeout(Duration::from_secs(5), changes.changed()).await;
+    }
+}
+
+impl LinkSpeaker {
+    async fn say(&self, message: LinkMessage) {
+        // The writer is gone where the connection is.
+        let _ = self.out.send(message).await;
+    }
+
+    async fn ping(&self, answers_ms: u64) {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        self.say(LinkMessage::Ping { clock_ms: now_ms(), answers_ms, version }).await;
+    }
+
+    /// Does something with the store, on a thread that may wait.
+    async fn store<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&House) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let house = self.house.clone();
+        let done = tokio::task::spawn_blocking(move || work(&house)).await;
+        done.unwrap_or_else(|_| Err(Error::misuse("a link's work with the store panicked")))
+    }
+
+    async fn send_waiting(&self, on_the_way: &mut HashMap<[u8; 32], Instant>) -> Result<(), Error> {
+        let link = self.house.links().of(&self.peer);
+        if link.busy_until_ms > now_ms() {
+            return Ok(());
+        }
+        let peer = self.peer;
+        let waiting = self.store(move |house| house.store().unsent(peer, ON_THE_WAY)).await?;
+        on_the_way.retain(|digest, _| waiting.iter().any(|row| row.digest == *digest));
+        for row in waiting {
+            if on_the_way.contains_key(&row.digest) {
+                continue;
+            }
+            let digest = row.digest;
+            if let Some(bytes) = self.store(move |house| house.store().statement(&digest)).await? {
+                on_the_way.insert(digest, Instant::now());
+                self.say(LinkMessage::Statement(bytes)).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn heard(&self, message: LinkMessage) -> Result<(), Error> {
+        let peer = self.peer;
+        match message {
+            LinkMessage::Heads(heads) => {
+                let wants = self.store(move |house| compare(house, peer, &heads)).await?;
+                let (wants, older) = wants;
+                self.house.links().note(&peer, self.connection, |link| link.older_store = older);
+                for (proposal, from) in wants {
+                    self.say(LinkMessage::Want { proposal, from }).await;
+                }
+            }
+            LinkMessage::Want { proposal, from } => {
+                self.store(move |house| house.store().send_again(peer, &proposal, from)).await?;
+            }
+            LinkMessage::Statement(bytes) => {
+                let answer = self.store(move |house| absorb(house, peer, &bytes)).await?;
+                self.say(answer).await;
+            }
+            LinkMessage::Have(digest) => {
+                self.store(move |house| house.store().had(peer, &digest, now_ms())).await?;
+            }
+            LinkMessage::No { digest, from, code } => {
+                self.store(move |house| refused(house, peer, &digest, from, &code)).await?;
+            }
+            LinkMessage::Log { entry, hash } => {
+                self.store(move |house| witness(house, peer, entry, hash)).await?;
+            }
+            LinkMessage::Ping { clock_ms, answers_ms, version } => {
+                self.clock(clock_ms, answers_ms, version).await;
+            }
+            LinkMessage::Busy(seconds) => {
+                let until = now_ms() + 1_000 * u64::from(seconds.min(3_600));
+                self.house.links().note(&peer, self.connection, |link| link.busy_until_ms = until);
+            }
+        }
+        Ok(())
+    }
+
+    async fn clock(&self, clock_ms: u64, answers_ms: u64, version: String) {
+        let now = now_ms();
+        if answers_ms == 0 {
+            self.ping(clock_ms.max(1)).await;
+        }
+        self.house.links().note(&self.peer, self.connection, |link| {
+            link.version = Some(version);
+            if answers_ms != 0 && answers_ms <= now {
+                let there = answers_ms + (now - answers_ms) / 2;
+                link.ahead_ms = i64::try_from(i128::from(clock_ms) - i128::from(there)).ok();
+            }
+        });
+    }
+}
+
+async fn read(speaker: &LinkSpeaker, mut from: ReadHalf<TlsStream<TcpStream>>) -> io::Result<()> {
+    let (mut left, mut begun) = (BURST, Instant::now());
+    loop {
+        let silent = || io::Error::other(format!("nothing came for {} s", SILENCE.as_secs()));
+        let message = timeout(SILENCE, next(&mut from)).await.map_err(|_| silent())??;
+        if !speaker.house.links().is(&speaker.peer, speaker.connection) {
+            return Ok(());
+        }
+        speaker.house.links().note(&speaker.peer, speaker.connection, |link| link.heard_ms = Some(now_ms()));
+        if begun.elapsed() > PAUSE * BURST {
+            (left, begun) = (BURST, Instant::now());
+        }
+        // Who sends more than that waits in its own buffers.
+        match left.checked_sub(1) {
+            Some(fewer) => left = fewer,
+            None => sleep(PAUSE).await,
+        }
+        if let Err(error) = speaker.heard(message).await {
+            speaker.say(LinkMessage::Busy(30)).await;
+            return Err(io::Error::other(format!("what came could not be kept: {error}")));
+        }
+    }
+}
+
+async fn next(from: &mut ReadHalf<TlsStream<TcpStream>>) -> io::Result<LinkMessage> {
+    let mut length = [0; 8];
+    from.read_exact(&mut length).await?;
+    let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
+    if length > MESSAGE_BYTES {
+        return Err(io::Error::other("the peer sent a message beyond the limit"));
+    }
+    // Room is made as bytes come: a length alone takes none.
+    let mut bytes = Vec::new();
+    from.take(length as u64).read_to_end(&mut bytes).await?;
+    if bytes.len() < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    LinkMessage::decode(&bytes).ok_or_else(|| io::Error::other("the peer sent what is no message"))
+}
+
+/// What this side lacks of the peer's own statements; whether the peer has more of ours than there is here.
+/// What the peer lacks waits to be sent again.
+fn compare(
+    house: &House,
+    peer: KeyFingerprint,
+    theirs: &[(ProposalId, Vec<StatementHead>)],
+) -> Result<(Vec<(ProposalId, u32)>, bool), Error> {
+    let store = house.store();
+    let Some(own) = house.identity().map(net::Identity::fingerprint) else { return Ok((Vec::new(), false)) };
+    let of = |heads: &[StatementHead], who: KeyFingerprint| {
+        heads.iter().find(|head| head.author == who).map_or(0, |head| head.count)
+    };
+    let (mut wants, mut older) = (Vec::new(), false);
+    for (id, heads) in theirs {
+        let here = store.standing(id)?.map(|record| record.heads()).unwrap_or_default();
+        if of(heads, peer) > of(&here, peer) {
+            wants.push((*id, of(&here, peer)));
+        }
+        let (mine, seen) = (of(&here, own), of(heads, own));
+        older |= seen > mine;
+        if seen < mine {
+            store.send_again(peer, id, seen)?;
+        }
+    }
+    for (id, _) in store.heads(peer, HEADS)? {
+        if !theirs.iter().any(|(one, _)| *one == id) && theirs.len() < HEADS as usize {
+            store.send_again(peer, &id, 0)?;
+        }
+    }
+    Ok((wants, older))
+}
+
+/// Keeps what came, and answers at once what the rules refuse.
+fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessage, Error> {
+    let settings = house.rules().settings;
+    let no = |digest, from, code: &str| LinkMessage::No { digest, from, code: code.to_owned() };
+    let (Some((name, rules)), Some(identity)) = (peer_of(&settings, &peer), house.identity()) else {
+        return Ok(no([0; 32], 0, "author"));
+    };
+    let (most_open, most_per_day) = (rules.proposals_open, rules.proposals_per_day);
+    let from = PeerSender { name, key: peer, most_open, most_per_day };
+    let at_ms = now_ms();
+    match house.store().absorb(identity.fingerprint(), from, at_ms, bytes)? {
+        Absorbed::No { digest, from, code } => Ok(no(digest, from, code)),
+        Absorbed::Have { digest, proposal, new } => {
+            if new {
+                refuse_by_rules(house, &proposal)?;
+                if let Some(word) = SignedStatement::read(bytes).ok().and_then(|one| word(&one.body().said)) {
+                    house.notify(word, &proposal);
+                }
+            }
+            Ok(LinkMessage::Have(digest))
+        }
+    }
+}
+
+/// What people are told of that a peer said.
+fn word(said: &Said) -> Option<&'static str> {
+    match said {
+        Said::Propose(_) => Some("proposed"),
+        Said::Consent(_) => Some("consented"),
+        Said::Refuse(_) => Some("refused"),
+        Said::Withdraw(_) => Some("withdrawn"),
+        Said::Note(_) => Some("note"),
+        _ => None,
+    }
+}
+
+/// A proposal that the rules do not allow is refused by the service itself, with the rule.
+fn refuse_by_rules(house: &House, id: &ProposalId) -> Result<(), Error> {
+    let (Some(record), Some(identity)) = (house.store().standing(id)?, house.identity()) else {
+        return Ok(());
+    };
+    let mine = record.place(&identity.fingerprint());
+    let is_open = mine.is_some_and(|place| record.view().may(place, statements::Act::Refuse).is_ok());
+    if !is_open || record.proposer() == mine.unwrap_or_default() {
+        return Ok(());
+    }
+    if let Some(reason) = crate::policy::refusal(&house.rules().settings, identity.fingerprint(), &record) {
+        let speaker = Speaker { by: SERVICE, identity, at_ms: now_ms() };
+        house.store().say(speaker, id, Said::Refuse(reason))?;
+    }
+    Ok(())
+}
+
+/// Signs that this side has seen a peer's log, about the newest proposal with it: once a day, and when that
+/// proposal is over.
+fn witness(house: &House, peer: KeyFingerprint, entry: u64, hash: [u8; 32]) -> Result<(), Error> {
+    let filter = ProposalFilter { party: Some(peer), ..ProposalFilter::default() };
+    let rows = house.store().list(&filter, None)?;
+    let (Some(row), Some(identity)) = (rows.first(), house.identity()) else { return Ok(()) };
+    let Some(record) = house.store().standing(&row.id)? else { return Ok(()) };
+    let own = record.place(&identity.fingerprint()).map_or(&[][..], |place| record.chain(place));
+    let last = own.iter().rev().find(|one| matches!(one.body().said, Said::Witness { .. }));
+    let now = now_ms();
+    let old = last.is_none_or(|one| one.body().at_ms + DAY_MS < now);
+    // One word after the end of a study is enough: each is an entry of both logs itself.
+    let after_end = last.is_none_or(|one| one.body().number + 1 < own.len().try_into().unwrap_or(u32::MAX));
+    if record.is_frozen() || !(old || (row.state.is_final() && after_end)) {
+        return Ok(());
+    }
+    let speaker = Speaker { by: SERVICE, identity, at_ms: now };
+    house.store().say(speaker, &row.id, Said::Witness { of: peer, entry, hash }).map(drop)
+}
+
+/// The peer does not keep a statement: what is missing is sent first, and what it will never keep is not sent
+/// again. Where a limit of its is reached, it is asked again later.
+fn refused(
+    house: &House,
+    peer: KeyFingerprint,
+    digest: &[u8; 32],
+    from: u32,
+    code: &str,
+) -> Result<(), Error> {
+    let store = house.store();
+    match code {
+        "limit" => Ok(()),
+        "gap" | "no-proposal" => match store.sent_to(peer, digest)? {
+            Some(row) if from < row.number => store.send_again(peer, &row.proposal, from).map(drop),
+            _ => store.not_had(peer, digest, code),
+        },
+        code => store.not_had(peer, digest, code),
+    }
+}

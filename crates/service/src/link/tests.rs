@@ -1,0 +1,180 @@
+//! Two services in one process, over real TLS.
+
+use super::*;
+use crate::store::{PAGE, ProposalFilter, Speaker};
+use net::Identity;
+use statements::{ClosingCode, ClosingReason, ProposalState, ProposedStudy, Said};
+use std::path::Path;
+use std::time::Instant;
+
+const LIFT: &str = include_str!("../../../../examples/lift.toml");
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn rules(name: &str, listen: &str, peer: &str, key: &str, address: Option<&str>, more: &str) -> String {
+    let address = address.map_or_else(String::new, |address| format!("address = \"{address}\""));
+    format!(
+        r#"
+        format = "tacit-service/1"
+        name = "{name}"
+        identity = "own.key"
+        store = "service.db"
+        ledger = "own.ledger"
+        [link]
+        listen = "{listen}"
+        run_ports = "7001-7001"
+        [peers.{peer}]
+        key = "{key}"
+        {address}
+        run_ports = "7001-7001"
+        kinds = ["lift"]
+        {more}
+        [policy]
+        kinds = ["lift"]
+        max_rho = 1
+        "#
+    )
+}
+
+/// Two houses; both know each other's address.
+fn two(at: &Path, more: &str) -> [Arc<House>; 2] {
+    let names = ["registry", "hospitals"];
+    let ports = names.map(|_| base::free_address().expect("a port"));
+    let keys = names.map(|name| {
+        std::fs::create_dir(at.join(name)).expect("made");
+        let identity = Identity::generate().expect("a key");
+        identity.save(&at.join(name).join("own.key")).expect("saved");
+        identity.fingerprint().to_string()
+    });
+    [0, 1].map(|side| {
+        let other = 1 - side;
+        let path = at.join(names[side]).join("service.toml");
+        let address = Some(ports[other].as_str());
+        let text = rules(names[side], &ports[side], names[other], &keys[other], address, more);
+        std::fs::write(&path, text).expect("written");
+        Arc::new(House::open(&path).expect("opens"))
+    })
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().expect("threads")
+}
+
+fn own(house: &House) -> &Identity {
+    house.identity().expect("a key")
+}
+
+fn speaker(house: &House) -> Speaker<'_> {
+    Speaker { by: "ann", identity: own(house), at_ms: now_ms() }
+}
+
+fn propose(houses: &[Arc<House>; 2], nonce: u8) {
+    let mut text = study::canonical("lift", LIFT).expect("a study");
+    let old: Vec<String> =
+        text.match_indices("\"tacit1:").map(|(at, _)| text[at + 1..at + 40].to_owned()).collect();
+    for (old, house) in old.iter().zip(houses) {
+        text = text.replace(old, &own(house).fingerprint().to_string());
+    }
+    let proposed = ProposedStudy {
+        text,
+        program: [2; 32],
+        note: String::new(),
+        expires_ms: now_ms() + 3_600_000,
+        windows: Vec::new(),
+        nonce: [nonce; 16],
+    };
+    houses[0].store().propose(speaker(&houses[0]), proposed).expect("proposes");
+}
+
+#[track_caller]
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn states(house: &House) -> Vec<ProposalState> {
+    house.store().list(&ProposalFilter::default(), None).expect("reads").iter().map(|row| row.state).collect()
+}
+
+#[test]
+fn what_is_said_arrives_and_links_come_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    propose(&houses, 1);
+    let first = runtime();
+    for house in &houses {
+        first.block_on(run(house.clone())).expect("listens");
+    }
+    until("the proposal", || states(&houses[1]) == [ProposalState::Proposed]);
+    let peer = own(&houses[1]).fingerprint();
+    until("its acknowledgement", || houses[0].store().unsent(peer, 9).expect("reads").is_empty());
+    until("clocks", || houses[0].links().of(&peer).ahead_ms.is_some_and(|ahead| ahead.abs() < 60_000));
+    let standing = houses[0].links().of(&peer);
+    assert!(!standing.is_skewed() && standing.version.is_some() && standing.heard_ms.is_some());
+    // One side goes; what it says meanwhile waits.
+    first.shutdown_background();
+    let row = houses[1].store().list(&ProposalFilter::default(), None).expect("reads").remove(0);
+    let reason = ClosingReason { code: ClosingCode::Purpose, text: "Not for us.".to_owned() };
+    houses[1].store().say(speaker(&houses[1]), &row.id, Said::Refuse(reason)).expect("refuses");
+    drop(houses);
+    let again = ["registry", "hospitals"]
+        .map(|name| Arc::new(House::open(&folder.path().join(name).join("service.toml")).expect("opens")));
+    let second = runtime();
+    for house in &again {
+        second.block_on(run(house.clone())).expect("listens again");
+    }
+    until("the refusal", || states(&again[0]) == [ProposalState::Closed]);
+    second.shutdown_background();
+}
+
+#[test]
+fn a_flood_is_counted_not_stored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "proposals_open = 3");
+    for nonce in 0..60 {
+        propose(&houses, nonce);
+    }
+    let runtime = runtime();
+    for house in &houses {
+        runtime.block_on(run(house.clone())).expect("listens");
+    }
+    until("three proposals", || states(&houses[1]).len() == 3);
+    let peer = own(&houses[1]).fingerprint();
+    let heard = houses[0].links().of(&peer).heard_ms;
+    until("an answer to the others", || houses[0].links().of(&peer).heard_ms > heard);
+    assert_eq!(states(&houses[1]).len(), 3);
+    assert_eq!(houses[0].store().list(&ProposalFilter::default(), None).expect("reads").len(), PAGE);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn who_is_no_peer_says_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    let settings = houses[1].rules().settings;
+    let address = settings.link.as_ref().expect("a link").listen.clone();
+    let runtime = runtime();
+    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let stranger = Identity::generate().expect("a key");
+    let tls = ServiceTls::new(&stranger, vec![own(&houses[1]).fingerprint()]).expect("set up");
+    let answer = runtime.block_on(async {
+        let stream = TcpStream::connect(&address).await.expect("it listens");
+        let name = ServerName::try_from("tacit").expect("a name");
+        let mut stream = TlsConnector::from(tls.dialer).connect(name, stream).await?;
+        stream.write_all(&ServiceHello::Question.bytes()).await?;
+        let mut hello = [0; HELLO_BYTES];
+        stream.read_exact(&mut hello).await.map(drop)
+    });
+    assert!(answer.is_err(), "a stranger was answered");
+    let garbage = runtime.block_on(async {
+        let mut stream = TcpStream::connect(&address).await.expect("it listens");
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await?;
+        let mut byte = [0; 64];
+        stream.read(&mut byte).await
+    });
+    assert!(garbage.is_err() || garbage.is_ok_and(|read| read < 64), "it is no web server");
+    runtime.shutdown_background();
+}

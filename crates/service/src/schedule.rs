@@ -1,0 +1,329 @@
+//! Who begins runs. Everything that was agreed lies in the store; this looks what this organisation is to do
+//! next about each open proposal, and does one step of it. A kill between any two steps loses nothing: the
+//! next look finds the same store.
+//!
+//! A run is a process of its own, which ends with the service. What it keeps of its progress belongs to the
+//! proposal, so the run after one that broke off goes on from there.
+
+mod job;
+mod settle;
+
+pub use job::{Jobs, party_file};
+
+use crate::link::now_ms;
+use crate::settings::HouseSettings;
+use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, Speaker};
+use crate::web::House;
+use base::Error;
+use net::KeyFingerprint;
+use settle::{broke_off, end};
+use statements::{ProposalRecord, ProposalView, RunOffer, Said};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the store is looked at where nothing changed in it.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often it is asked whether something changed.
+const ASK: Duration = Duration::from_millis(100);
+/// How often it is looked whether a proposal or consent ran out.
+const RUNS_OUT: Duration = Duration::from_secs(60);
+/// How long an offer of a run holds.
+const OFFER_MS: u64 = 10 * 60_000;
+/// Proposals of a look.
+const PROPOSALS: usize = 1_000;
+
+/// Looks and acts as long as the process lives.
+pub fn run(house: Arc<House>) {
+    std::thread::spawn(move || {
+        let mut changes = house.store().changes();
+        let (mut looked, mut expired, mut version) = (None::<Instant>, None::<Instant>, 0);
+        loop {
+            // Another process may have said something.
+            if let Ok(now) = house.store().version()
+                && now != version
+            {
+                version = now;
+                house.store().ring();
+            }
+            let changed = changes.has_changed().unwrap_or(true);
+            if changed || looked.is_none_or(|at| at.elapsed() >= LOOK) {
+                changes.mark_unchanged();
+                looked = Some(Instant::now());
+                let all = expired.is_none_or(|at| at.elapsed() >= RUNS_OUT);
+                if all {
+                    expired = Some(Instant::now());
+                }
+                if let Err(error) = look(&house, all) {
+                    eprintln!("warning: the service's store: {error}");
+                }
+            }
+            std::thread::sleep(ASK);
+        }
+    });
+}
+
+/// One step for each proposal where this organisation is to do something; of `all` open ones also whether
+/// their time ran out.
+fn look(house: &Arc<House>, all: bool) -> Result<(), Error> {
+    if house.identity().is_none() {
+        return Ok(());
+    }
+    let filter = ProposalFilter { open: true, ours: !all, ..ProposalFilter::default() };
+    let (mut after, mut seen) = (None, 0);
+    loop {
+        let rows = house.store().list(&filter, after)?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        (after, seen) = (Some(last.row), seen + rows.len());
+        // Who came first goes first: the list has the newest first.
+        for row in rows.iter().rev() {
+            if let Err(error) = step(house, row) {
+                house.complain(&row.id, &error);
+            }
+        }
+        if seen >= PROPOSALS {
+            return Ok(());
+        }
+    }
+}
+
+/// All that a step looks at.
+struct Look<'a> {
+    house: &'a Arc<House>,
+    settings: Arc<HouseSettings>,
+    row: &'a ProposalRow,
+    record: ProposalRecord,
+    view: ProposalView,
+    me: usize,
+    now_ms: u64,
+}
+
+impl<'a> Look<'a> {
+    fn of(house: &'a Arc<House>, row: &'a ProposalRow) -> Result<Option<Self>, Error> {
+        let (Some(record), Some(identity)) = (house.store().standing(&row.id)?, house.identity()) else {
+            return Ok(None);
+        };
+        let Some(me) = record.place(&identity.fingerprint()) else { return Ok(None) };
+        let (view, settings) = (record.view(), house.rules().settings);
+        Ok(Some(Self { house, settings, row, record, view, me, now_ms: now_ms() }))
+    }
+
+    fn speaker(&self) -> Option<Speaker<'a>> {
+        let identity = self.house.identity()?;
+        Some(Speaker { by: SERVICE, identity, at_ms: self.now_ms })
+    }
+
+    fn say(&self, said: Said) -> Result<(), Error> {
+        let Some(speaker) = self.speaker() else { return Ok(()) };
+        self.house.store().say(speaker, &self.row.id, said).map(drop)
+    }
+
+    /// Whether a party has ended a run without an answer.
+    fn has_left(&self, run: u32) -> bool {
+        let mut said = self.view.standings.iter().filter_map(|party| party.runs().get(&run)?.ended);
+        said.any(|outcome| !outcome.has_answer())
+    }
+
+    fn peers(&self) -> impl Iterator<Item = KeyFingerprint> + '_ {
+        let me = self.record.parties()[self.me];
+        self.record.parties().iter().copied().filter(move |party| *party != me)
+    }
+}
+
+fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
+    let Some(look) = Look::of(house, row)? else { return Ok(()) };
+    if let Some(said) = look.record.runs_out(look.me, look.now_ms) {
+        return look.say(said);
+    }
+    let newest = look.view.newest();
+    let mine = look.view.standings[look.me].runs().last_key_value().map(|(run, said)| (*run, *said));
+    match mine {
+        Some((run, said)) if said.ended.is_none() => match (house.jobs().run_of(&row.id), said.started) {
+            (Some(_), _) => {
+                if look.has_left(run) {
+                    house.jobs().peer_left(&row.id);
+                }
+                Ok(())
+            }
+            // The service ended while the process ran.
+            (None, true) => broke_off(house, &row.id, run),
+            (None, false) => offered(&look, run, newest),
+        },
+        _ => may_offer(&look),
+    }
+}
+
+/// This side is ready for a run: it begins when all are.
+fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
+    let left = look.has_left(run);
+    let offers = offers(look, run);
+    // By the own clock alone.
+    let until = offers[look.me].map_or(0, |offer| offer.latest_ms);
+    if left || newest > run || until < look.now_ms {
+        let why = match left {
+            true => "another party left the run before it began",
+            false => "not all parties were ready in time",
+        };
+        return end(look.house, &look.row.id, run, ("peer", "not-ready", why));
+    }
+    match offers.into_iter().collect::<Option<Vec<RunOffer>>>() {
+        Some(offers) => begin(look, run, &offers),
+        None => Ok(()),
+    }
+}
+
+/// What each party said when it was ready for a run.
+fn offers(look: &Look<'_>, run: u32) -> Vec<Option<RunOffer>> {
+    let of = |place: usize| {
+        look.record.chain(place).iter().rev().find_map(|one| match &one.body().said {
+            Said::Ready(offer) if offer.run == run => Some(*offer),
+            _ => None,
+        })
+    };
+    (0..look.record.parties().len()).map(of).collect()
+}
+
+fn begin(look: &Look<'_>, run: u32, offers: &[RunOffer]) -> Result<(), Error> {
+    let (house, id) = (look.house, look.row.id);
+    let written = job::write(
+        &look.settings,
+        &house.jobs_folder(),
+        &job::JobOrder {
+            record: &look.record,
+            me: look.me,
+            run,
+            offers,
+            consent: &house.store().own_consent(&id)?.ok_or_else(|| {
+                Error::input("the data of the own consent are not in this store: it is an older copy")
+            })?,
+        },
+    );
+    let folder = match written {
+        Ok(folder) => folder,
+        Err(error) => return end(house, &id, run, ("input", "setup", &error.to_string())),
+    };
+    let nonces = offers.iter().map(|offer| offer.nonce).collect();
+    let Some(speaker) = look.speaker() else { return Ok(()) };
+    house.store().start_run(speaker, &id, run, nonces)?;
+    job::start(house, id, run, folder);
+    Ok(())
+}
+
+/// Offers the next run where everything that stands in the consents and in the own rules lets it begin.
+fn may_offer(look: &Look<'_>) -> Result<(), Error> {
+    let Some(run) = look.view.next_run(look.me) else { return Ok(()) };
+    let agreed = look.view.standings.iter().all(statements::Standing::has_consented);
+    if !agreed || waits_for(look, run)?.is_some() {
+        return Ok(());
+    }
+    let runs = look.house.store().runs(&look.row.id)?;
+    let goes_on = job::goes_on(&look.house.jobs_folder(), &look.settings.ledger, &look.record, &runs);
+    let may = look.view.may(look.me, statements::Act::Ready { run, goes_on });
+    if may.is_err() {
+        return Ok(());
+    }
+    let Some(speaker) = look.speaker() else { return Ok(()) };
+    let mut nonce = [0; 16];
+    getrandom::fill(&mut nonce).map_err(|_| Error::misuse("no randomness"))?;
+    let offer = RunOffer {
+        run,
+        goes_on,
+        nonce,
+        earliest_ms: look.now_ms,
+        latest_ms: look.now_ms + OFFER_MS,
+        port: port(look)?,
+    };
+    look.house.store().offer_run(speaker, &look.row.id, offer).map(drop)
+}
+
+/// A free port of the own range where the peer dials, else 0.
+fn port(look: &Look<'_>) -> Result<u16, Error> {
+    let dialled = look.peers().all(|peer| look.house.links().of(&peer).dialled);
+    let (Some(link), false) = (&look.settings.link, dialled) else { return Ok(0) };
+    let taken: Vec<u16> = look.house.store().open_runs()?.iter().map(|row| row.port).collect();
+    Ok(link.run_ports.clone().find(|port| !taken.contains(port)).unwrap_or_default())
+}
+
+/// What stands against a run that could begin now, in words for people; none: nothing.
+///
+/// # Errors
+/// When the store cannot be read.
+fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
+    let Look { house, settings, row, now_ms, .. } = look;
+    if let Some(why) = &row.held {
+        return Ok(Some(format!("a person has to say that it goes on: {why}")));
+    }
+    let ready = |party: &statements::Standing| party.runs().contains_key(&run);
+    // Who waited for this side need not wait longer.
+    if row.next_ms > *now_ms && !look.view.standings.iter().any(ready) {
+        return Ok(Some("the next try is later".to_owned()));
+    }
+    if house.rules().standing != crate::RulesStanding::Accepted {
+        return Ok(Some("service.toml was changed and not accepted".to_owned()));
+    }
+    if let Some(windows) = look.record.windows()
+        && !windows.iter().any(|window| (window.from_ms..window.until_ms).contains(now_ms))
+    {
+        return Ok(Some("the hours that all agreed to".to_owned()));
+    }
+    if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
+        return Ok(Some("quiet hours".to_owned()));
+    }
+    for peer in look.peers() {
+        let link = house.links().of(&peer);
+        let why = match &link {
+            link if link.since_ms.is_none() => "there is no connection to the other service",
+            link if link.is_skewed() => "the clocks are more than five minutes apart",
+            link if link.older_store => "this store is an older copy than what the peer has of it",
+            _ => continue,
+        };
+        return Ok(Some(why.to_owned()));
+    }
+    if house.store().open_runs()?.len() as u64 >= settings.policy.max_jobs {
+        return Ok(Some("other runs go first".to_owned()));
+    }
+    data_changed(look)
+}
+
+/// Whether the data are those of the consent.
+fn data_changed(look: &Look<'_>) -> Result<Option<String>, Error> {
+    let Some(own) = look.house.store().own_consent(&look.row.id)? else {
+        return Ok(Some("the own consent is not in this store".to_owned()));
+    };
+    let allowed = look.settings.data.get(&own.data).is_some_and(|set| set.changes_allowed);
+    if allowed || crate::findings::version(&look.settings, &own.data).ok() == Some(own.version) {
+        return Ok(None);
+    }
+    let act = RecordedAct {
+        by: SERVICE,
+        what: "run held: data changed",
+        to: &look.row.study.full(),
+        at: look.now_ms / 1_000,
+    };
+    look.house.store().hold(&act, &look.row.id, Some("data"), 0)?;
+    look.house.notify("data", &look.row.id);
+    Ok(Some("the data changed since consent".to_owned()))
+}
+
+/// Why the next run of a proposal does not begin now; none: it does, or there is none to begin.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn why_waiting(house: &Arc<House>, row: &ProposalRow) -> Result<Option<String>, Error> {
+    let Some(look) = Look::of(house, row)? else { return Ok(None) };
+    let agreed = look.view.standings.iter().all(statements::Standing::has_consented);
+    match look.view.next_run(look.me).filter(|_| agreed && !look.view.state().is_final()) {
+        Some(run) => waits_for(&look, run),
+        None => Ok(None),
+    }
+}
+
+/// Failed attempts of a proposal, and when the next one is: soon, then later and later.
+fn next_try(runs: &[RunRow], now_ms: u64) -> u64 {
+    const WAITS: [u64; 5] = [2, 60, 300, 1_800, 7_200];
+    let failed = runs.iter().rev().take_while(|run| run.outcome.as_deref() == Some("failed")).count();
+    now_ms + 1_000 * WAITS[failed.saturating_sub(1).min(WAITS.len() - 1)]
+}
+
+/// Runs by proposal.
+type RunningJobs = HashMap<statements::ProposalId, job::RunningJob>;

@@ -1,0 +1,330 @@
+//! One run as a child process: its folder, its party file, and what it says.
+
+use super::RunningJobs;
+use super::settle::{JobEnd, over};
+use crate::link::{now_ms, peer_of};
+use crate::settings::{DataSet, HouseSettings};
+use crate::store::{OwnConsent, RunRow};
+use crate::web::House;
+use base::{Error, hex};
+use release::rational::shown;
+use serde_json::Value;
+use statements::{ProposalId, ProposalRecord, RunOffer};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use study::StudyFile;
+
+/// How often the end of a process is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+/// Least time between two lines of progress that are kept.
+const LINE_EVERY: Duration = Duration::from_millis(500);
+/// Bytes of a line, and of what a process prints in the end.
+const LINE_BYTES: u64 = 4 << 10;
+const PRINTED_BYTES: u64 = 16 << 20;
+/// How often it is tried to store that a run is over, while the disk is full.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// A process that runs.
+pub struct RunningJob {
+    run: u32,
+    stop: Arc<AtomicU8>,
+    /// Since when another party is known to have left the run.
+    left: Option<Instant>,
+}
+
+/// Why a process is ended.
+const STOPPED: u8 = 1;
+const PEER_LEFT: u8 = 2;
+/// How long a process may go on after another party has left: it notices by itself, unless it still waits for
+/// the other to come.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The processes of this service.
+#[derive(Default)]
+pub struct Jobs(Mutex<RunningJobs>);
+
+impl Jobs {
+    fn lock(&self) -> MutexGuard<'_, RunningJobs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which run of a proposal a process runs for.
+    #[must_use]
+    pub fn run_of(&self, id: &ProposalId) -> Option<u32> {
+        self.lock().get(id).map(|job| job.run)
+    }
+
+    /// Ends the process of a proposal; false where there is none. Its run is `stopped`, and none begins until
+    /// a person says so ([`crate::store::Store::hold`]).
+    pub fn stop(&self, id: &ProposalId) -> bool {
+        self.lock().get(id).map(|job| job.stop.store(STOPPED, Ordering::Relaxed)).is_some()
+    }
+
+    /// Another party has left the run: its process is ended soon.
+    pub(super) fn peer_left(&self, id: &ProposalId) {
+        if let Some(job) = self.lock().get_mut(id)
+            && job.left.get_or_insert_with(Instant::now).elapsed() > GRACE
+        {
+            // A person's word stands.
+            let _ = job.stop.compare_exchange(0, PEER_LEFT, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a job is made of.
+pub struct JobOrder<'a> {
+    /// What was agreed on.
+    pub record: &'a ProposalRecord,
+    /// The own place among the parties.
+    pub me: usize,
+    /// Which run.
+    pub run: u32,
+    /// What all parties said when they were ready, by place.
+    pub offers: &'a [RunOffer],
+    /// The own consent.
+    pub consent: &'a OwnConsent,
+}
+
+/// The folder of a proposal's runs.
+pub fn folder(jobs: &Path, record: &ProposalRecord) -> PathBuf {
+    jobs.join(format!("{}-{}", &record.study().full()[..12], hex(&record.id().0)))
+}
+
+/// Whether an earlier run of a proposal has left something from which the next goes on: rows or work of a
+/// run that broke off, or what the ledger holds of its release.
+pub fn goes_on(jobs: &Path, ledger: &Path, record: &ProposalRecord, runs: &[RunRow]) -> bool {
+    let state = folder(jobs, record).join("state/tacit-runs");
+    let kept = || std::fs::read_dir(state).is_ok_and(|mut inside| inside.next().is_some());
+    let begun = runs.iter().any(|run| run.begun_ms.is_some());
+    begun && (kept() || super::settle::has_charged(ledger, record))
+}
+
+/// Writes study and party file of a run; the folder.
+///
+/// # Errors
+/// When the rules do not let it run, or the disk does not take it.
+pub fn write(settings: &HouseSettings, jobs: &Path, order: &JobOrder<'_>) -> Result<PathBuf, Error> {
+    let folder = folder(jobs, order.record);
+    let failed = |e: std::io::Error| Error::io(format!("cannot write into {}", folder.display()), &e);
+    let mut maker = std::fs::DirBuilder::new();
+    maker.recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+    let text = &order.record.proposed().text;
+    let file = StudyFile::parse("the study", text)?;
+    let address = address(settings, order)?;
+    let report = format!("report-{}", order.run);
+    // What an earlier process of this run left would be taken for its answer.
+    match std::fs::remove_dir_all(folder.join(&report)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let party = party_file(settings, &file, &order.consent.data, &address, &report)?;
+    std::fs::write(folder.join("study.toml"), text).map_err(failed)?;
+    std::fs::write(folder.join("party.toml"), party).map_err(failed)?;
+    Ok(folder)
+}
+
+/// A line `listen` or `peer`. The address is of this side's own file; only the port is the peer's word, and
+/// it must lie in the range that this side wrote down for it. Who offers a port listens; where both do, the
+/// one with the larger key.
+fn address(settings: &HouseSettings, order: &JobOrder<'_>) -> Result<String, Error> {
+    let parties = order.record.parties();
+    let [_, _] = parties else {
+        return Err(Error::input("the service runs studies of two parties; run this one by `tacit run`"));
+    };
+    let other = 1 - order.me;
+    let (mine, theirs) = (order.offers[order.me].port, order.offers[other].port);
+    let listens = mine != 0 && (theirs == 0 || order.me > other);
+    if listens {
+        let link = settings.link.as_ref().ok_or_else(|| Error::input("service.toml has no [link]"))?;
+        let host = link.listen.rsplit_once(':').map_or("0.0.0.0", |(host, _)| host);
+        return Ok(format!("listen = {}", quoted(&format!("{host}:{mine}"))));
+    }
+    let (name, peer) = peer_of(settings, &parties[other])
+        .ok_or_else(|| Error::input("the other party is no peer in service.toml any more"))?;
+    let address = peer.address.as_ref().ok_or_else(|| {
+        Error::input(format!("neither side can reach the other: [peers.{name}] has no address"))
+    })?;
+    let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+    if !peer.run_ports.as_ref().is_some_and(|ports| ports.contains(&theirs)) {
+        return Err(Error::input(format!(
+            "{name} wants to run on port {theirs}, which is not among run_ports of [peers.{name}]"
+        )));
+    }
+    Ok(format!("peer = {}", quoted(&format!("{host}:{theirs}"))))
+}
+
+/// The party file of a job: this study alone, these data, these bounds.
+///
+/// # Errors
+/// When the rules do not have the data, or this organisation is no party of the study.
+pub fn party_file(
+    settings: &HouseSettings,
+    study: &StudyFile,
+    data: &str,
+    address: &str,
+    report: &str,
+) -> Result<String, Error> {
+    let set = settings.data.get(data);
+    let set =
+        set.ok_or_else(|| Error::input(format!("there is no [data.{data}] in service.toml any more")))?;
+    let key = net::Identity::load(&settings.identity)?.fingerprint().to_string();
+    let me = study.parties.iter().find(|party| party.key == key);
+    let me = me.ok_or_else(|| Error::input("this organisation is no party of the study"))?;
+    let path = |path: &Path| quoted(&absolute(path).to_string_lossy());
+    let rows = crate::findings::place(settings, data)?;
+    let memory = settings.policy.jobs_memory / settings.policy.max_jobs.max(1);
+    let mut text = format!(
+        "study = \"study.toml\"\nas = {}\nidentity = {}\ndata = {}\n{address}\nmemory = \"{}M\"\n\
+         ledger = {}\nreport = {}\nlineage = {}\nwork = \"work\"\n",
+        quoted(&me.name),
+        path(&settings.identity),
+        path(&rows),
+        (memory >> 20).max(64),
+        path(&settings.ledger),
+        quoted(report),
+        quoted(&set.lineage),
+    );
+    if study.first().servers.is_none() {
+        text.push_str("state = \"state\"\nspool = true\n");
+    }
+    bounds(&mut text, settings, study, set);
+    Ok(text)
+}
+
+/// The section `[policy]`.
+fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &DataSet) {
+    let policy = &settings.policy;
+    let kind = crate::policy::kind_of(study.first());
+    let mut line = |key: &str, value: String| {
+        // Writing into a text does not fail.
+        let _ = writeln!(text, "{key} = {value}");
+    };
+    line("\n[policy]\nstudies", format!("[{}]", quoted(&study.hash().full())));
+    line("kinds", format!("[{}]", quoted(kind)));
+    if let Some(rho) = &policy.max_rho {
+        line("max_rho", shown(rho));
+    }
+    line("budget", shown(&set.budget));
+    if let Some((days, rho)) = &set.period {
+        line("period", quoted(&format!("{days}d")));
+        line("period_budget", shown(rho));
+    }
+    line("max_cells", policy.max_cells.to_string());
+    line("allow_exact", policy.allow_exact.to_string());
+    line("candidates", policy.candidates.clamp(2, 1024).to_string());
+    if let Some(places) = set.delta_places {
+        line("delta", quoted(&format!("1e-{places}")));
+    }
+}
+
+fn quoted(text: &str) -> String {
+    // What escapes JSON has, TOML has, too.
+    Value::from(text).to_string()
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Starts the process of a run and waits for its end on a thread of its own: a child that ends with its
+/// parent ends with the thread that started it.
+pub fn start(house: &Arc<House>, id: ProposalId, run: u32, folder: PathBuf) {
+    let stop = Arc::new(AtomicU8::new(0));
+    house.jobs().lock().insert(id, RunningJob { run, stop: stop.clone(), left: None });
+    let house = house.clone();
+    std::thread::spawn(move || {
+        let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "tacit".into()));
+        command.args(["run", "--events", "--json", "party.toml"]).current_dir(&folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ended = match command.spawn() {
+            Ok(child) => watch(&house, &id, run, child, &stop),
+            Err(error) => {
+                let error = ["file", "start", &format!("the run cannot be started: {error}")];
+                JobEnd { stored: false, stopped: false, error: Some(error.map(str::to_owned)) }
+            }
+        };
+        while let Err(error) = over(&house, &id, run, &folder, &ended) {
+            house.complain(&id, &error);
+            std::thread::sleep(AGAIN);
+        }
+        house.jobs().lock().remove(&id);
+        house.store().ring();
+    });
+}
+
+/// Keeps what a process says, until it is over.
+fn watch(house: &Arc<House>, id: &ProposalId, run: u32, mut child: Child, stop: &AtomicU8) -> JobEnd {
+    let printed = child.stdout.take().map(|out| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            // What is no text, or too long, is no error object.
+            let _ = out.take(PRINTED_BYTES).read_to_string(&mut text);
+            text
+        })
+    });
+    let lines = child.stderr.take().map(|out| {
+        let (house, id) = (house.clone(), *id);
+        std::thread::spawn(move || keep_lines(&house, &id, run, out))
+    });
+    let mut why = 0;
+    let status = loop {
+        if why == 0 && stop.load(Ordering::Relaxed) != 0 {
+            why = stop.load(Ordering::Relaxed);
+            let _ = child.kill();
+        }
+        match child.try_wait() {
+            Ok(None) => std::thread::sleep(LOOK),
+            Ok(Some(status)) => break Some(status),
+            Err(_) => break None,
+        }
+    };
+    let printed = printed.and_then(|reader| reader.join().ok()).unwrap_or_default();
+    let stored = lines.and_then(|reader| reader.join().ok()).unwrap_or_default();
+    let failed = !status.is_some_and(|status| status.success());
+    let error = failed.then(|| match why {
+        PEER_LEFT => ["peer", "left", "the other side has left the run"].map(str::to_owned),
+        _ => error_of(&printed),
+    });
+    JobEnd { stored, stopped: why == STOPPED, error }
+}
+
+/// Kind, code and message of what a process printed in the end.
+fn error_of(printed: &str) -> [String; 3] {
+    let object: Value = serde_json::from_str(printed).unwrap_or_default();
+    let error = &object["error"];
+    match (error["kind"].as_str(), error["message"].as_str()) {
+        (Some(kind), Some(message)) => [kind.to_owned(), error["code"].to_string(), message.to_owned()],
+        // A process that is killed says nothing: that of a service that ends, or for want of memory.
+        _ => ["peer", "killed", "the run's process ended without a word: too little memory?"]
+            .map(str::to_owned),
+    }
+}
+
+/// Whether one of the lines says that the answer was stored.
+fn keep_lines(house: &House, id: &ProposalId, run: u32, out: impl Read) -> bool {
+    let (mut stored, mut kept) = (false, None::<Instant>);
+    let mut out = BufReader::new(out);
+    loop {
+        let mut line = String::new();
+        match out.by_ref().take(LINE_BYTES).read_line(&mut line) {
+            Ok(0) | Err(_) => return stored,
+            Ok(_) => {}
+        }
+        let line = line.trim_end();
+        let Ok(said) = serde_json::from_str::<Value>(line) else { continue };
+        stored |= said["event"] == "stored";
+        let often = said["event"] == "progress" && said["done"] != said["total"];
+        if often && kept.is_some_and(|kept| kept.elapsed() < LINE_EVERY) {
+            continue;
+        }
+        kept = Some(Instant::now());
+        // Progress that cannot be kept is not shown; the run goes on.
+        let _ = house.store().keep_line(id, run, now_ms(), line);
+    }
+}

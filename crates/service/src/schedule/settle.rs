@@ -1,0 +1,145 @@
+//! What is said and kept when a run is over, however it ended.
+
+use super::next_try;
+use crate::link::now_ms;
+use crate::store::{RecordedAct, SERVICE, Speaker};
+use crate::web::House;
+use base::{Error, unhex};
+use privacy::ledger::{EntryRow, Ledger};
+use release::rational::parse;
+use statements::{DEBITS, DebitLine, ProposalId, ProposalRecord, RunEnd, RunOutcome, Said};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Files of a report that are kept.
+const FILES: [&str; 2] = ["report.json", "report.html"];
+/// Bytes of one.
+const FILE_BYTES: u64 = 16 << 20;
+
+/// How a process of a run ended.
+pub struct JobEnd {
+    /// Whether the ledger had the answer.
+    pub stored: bool,
+    /// Whether a person stopped it.
+    pub stopped: bool,
+    /// Kind, code and message of its error.
+    pub error: Option<[String; 3]>,
+}
+
+/// A run whose process is over: what it left is kept, and what it charged is said.
+pub fn over(
+    house: &Arc<House>,
+    id: &ProposalId,
+    run: u32,
+    folder: &Path,
+    ended: &JobEnd,
+) -> Result<(), Error> {
+    let files = files(&folder.join(format!("report-{run}")));
+    let outcome = match (files.is_empty(), ended.stopped) {
+        // An answer that is complete stays one, whatever became of the run.
+        (false, _) if ended.stored => RunOutcome::Stored,
+        (false, _) => RunOutcome::Answered,
+        (true, true) => RunOutcome::Stopped,
+        (true, false) => RunOutcome::Failed,
+    };
+    let error =
+        ended.error.as_ref().map(|[kind, code, message]| (kind.as_str(), code.as_str(), message.as_str()));
+    finish(house, id, run, outcome, error, &files)
+}
+
+/// A run that was under way when the service ended: if its report is there, that is its answer.
+pub fn broke_off(house: &Arc<House>, id: &ProposalId, run: u32) -> Result<(), Error> {
+    let Some(record) = house.store().standing(id)? else { return Ok(()) };
+    let folder = super::job::folder(&house.jobs_folder(), &record);
+    let error = ["peer", "interrupted", "the service ended while this run was under way"].map(str::to_owned);
+    over(house, id, run, &folder, &JobEnd { stored: false, stopped: false, error: Some(error) })
+}
+
+/// A run that never began, or could not.
+pub fn end(house: &Arc<House>, id: &ProposalId, run: u32, error: (&str, &str, &str)) -> Result<(), Error> {
+    finish(house, id, run, RunOutcome::Failed, Some(error), &[])
+}
+
+fn finish(
+    house: &Arc<House>,
+    id: &ProposalId,
+    run: u32,
+    outcome: RunOutcome,
+    error: Option<(&str, &str, &str)>,
+    files: &[(String, Vec<u8>)],
+) -> Result<(), Error> {
+    let (store, Some(identity)) = (house.store(), house.identity()) else { return Ok(()) };
+    let Some(record) = store.standing(id)? else { return Ok(()) };
+    let settings = house.rules().settings;
+    let (kind, code, message) = error.unwrap_or_default();
+    let debits = debits(&settings.ledger, &record, identity.fingerprint());
+    let said = RunEnd { run, outcome, kind: word(kind), code: word(code), debits };
+    let at_ms = now_ms();
+    let speaker = Speaker { by: SERVICE, identity, at_ms };
+    let message = (!message.is_empty()).then_some(message);
+    store.end_run(speaker, id, &said, message, files)?;
+    let (held, next_ms) = match (outcome, kind) {
+        (RunOutcome::Answered | RunOutcome::Stored, _) => (None, at_ms + 2_000),
+        (RunOutcome::Stopped, _) => (Some("stopped"), 0),
+        // Only a connection, or a peer that had ended, gets better by itself.
+        (RunOutcome::Failed, "peer") => (None, next_try(&store.runs(id)?, at_ms)),
+        (RunOutcome::Failed, kind) => (Some(kind), 0),
+    };
+    let act =
+        RecordedAct { by: SERVICE, what: outcome.name(), to: &record.study().full(), at: at_ms / 1_000 };
+    store.hold(&act, id, held, next_ms)?;
+    let word = if outcome.has_answer() { "answered" } else { "failed" };
+    house.notify(word, id);
+    Ok(())
+}
+
+/// A kind or code as a statement holds it.
+fn word(text: &str) -> String {
+    text.chars().filter(char::is_ascii_graphic).take(40).collect()
+}
+
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let read = |name: &str| {
+        let path = folder.join(name);
+        let small = std::fs::metadata(&path).is_ok_and(|found| found.len() <= FILE_BYTES);
+        let content = std::fs::read(path).ok().filter(|_| small)?;
+        Some((name.to_owned(), content))
+    };
+    FILES.into_iter().filter_map(read).collect()
+}
+
+/// What this study charged and no earlier run of this proposal has told.
+fn debits(ledger: &Path, record: &ProposalRecord, own: net::KeyFingerprint) -> Vec<DebitLine> {
+    let Ok(entries) = Ledger::look(ledger).and_then(|ledger| ledger.entries()) else { return Vec::new() };
+    let chain = record.place(&own).map_or(&[][..], |place| record.chain(place));
+    let told = |release: &[u8; 32]| {
+        chain.iter().any(|one| match &one.body().said {
+            Said::Ended(end) => end.debits.iter().any(|debit| debit.release == *release),
+            _ => false,
+        })
+    };
+    let study = record.study().full();
+    let ours = |entry: &&EntryRow| entry.study == study && entry.protects && !entry.given_back;
+    let lines = entries.iter().filter(ours).filter_map(line);
+    lines.filter(|line| !told(&line.release)).take(DEBITS).collect()
+}
+
+/// Whether the ledger holds a release of this study already.
+pub fn has_charged(ledger: &Path, record: &ProposalRecord) -> bool {
+    let entries = Ledger::look(ledger).and_then(|ledger| ledger.entries()).unwrap_or_default();
+    let study = record.study().full();
+    entries.iter().any(|entry| entry.study == study && !entry.given_back)
+}
+
+/// A debit as a statement holds it: what sizes cost is a sum of fractions, of which it has the decimals.
+fn line(entry: &EntryRow) -> Option<DebitLine> {
+    let number = |exact: &str, shown: &str| {
+        let value = parse(exact).or_else(|| parse(shown))?.to_string();
+        (value.len() <= 80).then_some(value)
+    };
+    Some(DebitLine {
+        release: unhex(&entry.release)?,
+        rho: number(&entry.exact_rho, &entry.rho)?,
+        delta: number(&entry.exact_delta, &entry.delta)?,
+    })
+}

@@ -1,0 +1,699 @@
+//! Proposals and what was said about them. The statements are the truth; a row of `proposals` is what lists
+//! need of them, and is written in the same transaction.
+//!
+//! What this organisation says is stored, put into the outbox of each other party and written into the log,
+//! all or nothing, before anything is sent. What another party says is stored before it is acknowledged.
+
+use super::{RecordedAct, Store};
+use base::{Error, hex};
+use net::{Identity, KeyFingerprint};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use statements::{
+    ConsentTerms, KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said,
+    SignedStatement,
+};
+use study::{StudyFile, StudyHash};
+
+/// Rows of a page of a list.
+pub const PAGE: usize = 50;
+/// Who acts where nobody asked for it.
+pub const SERVICE: &str = "(service)";
+const DAY_MS: u64 = 86_400_000;
+/// Bytes of statements that a peer may send in a day.
+const BYTES_PER_DAY: u64 = 4 << 20;
+/// Statements that a peer may send in a day: each is held against all before it.
+const STATEMENTS_PER_DAY: u64 = 2_000;
+
+/// Who says something: the name of an account, [`SERVICE`] or the command line; by which key; and when, in
+/// milliseconds since 1970.
+#[derive(Clone, Copy)]
+pub struct Speaker<'a> {
+    /// Who, for the log.
+    pub by: &'a str,
+    /// The organisation's key.
+    pub identity: &'a Identity,
+    /// This machine's clock.
+    pub at_ms: u64,
+}
+
+/// A proposal as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProposalRow {
+    /// Where a list goes on: proposals made later have larger ones.
+    pub row: u64,
+    /// Its name.
+    pub id: ProposalId,
+    /// The hash of the study.
+    pub study: StudyHash,
+    /// The title of the study, as its author wrote it.
+    pub title: String,
+    /// `lift`, `program` or `match`.
+    pub kind: String,
+    /// Who proposed it.
+    pub proposer: KeyFingerprint,
+    /// The account that proposed it, or [`super::COMMAND_LINE`]; empty where a peer did.
+    pub by: String,
+    /// When it was proposed or came: milliseconds since 1970, this machine's clock.
+    pub made_ms: u64,
+    /// When something was last said about it.
+    pub changed_ms: u64,
+    /// Where it stands.
+    pub state: ProposalState,
+    /// Whether this organisation acts next.
+    pub ours: bool,
+    /// Whether this organisation has consented, refused or withdrawn.
+    pub decided: bool,
+    /// The data set that this organisation gave, once somebody said which.
+    pub data: Option<String>,
+    /// Why no run begins by itself until a person says so: `stopped`, or the kind of an error.
+    pub held: Option<String>,
+    /// Not before this time does the next run begin; 0: at any time.
+    pub next_ms: u64,
+}
+
+/// Which proposals a list has. The default has all.
+#[derive(Clone, Debug, Default)]
+pub struct ProposalFilter<'a> {
+    /// Only in this state.
+    pub state: Option<ProposalState>,
+    /// Only with this party.
+    pub party: Option<KeyFingerprint>,
+    /// Only of this study.
+    pub study: Option<StudyHash>,
+    /// Only those that are not over.
+    pub open: bool,
+    /// Only those where this organisation acts next.
+    pub ours: bool,
+    /// Only what somebody may see: see [`SeenBy`].
+    pub seen_by: Option<SeenBy<'a>>,
+}
+
+/// What somebody may see of the list: what they proposed, what reads one of their data sets, and what no data
+/// set was given to yet where `undecided`.
+#[derive(Clone, Debug)]
+pub struct SeenBy<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// Data sets.
+    pub data: Vec<String>,
+    /// Whether proposals without a data set are seen.
+    pub undecided: bool,
+}
+
+/// What only this organisation knows of its consent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnConsent {
+    /// Who gave it.
+    pub by: String,
+    /// The data set.
+    pub data: String,
+    /// Opens the commitment to the data.
+    pub salt: [u8; 32],
+    /// The name that the data have in the ledger.
+    pub tag: [u8; 32],
+    /// Stands for the files as they lay there when they were checked ([`crate::findings::version`]).
+    pub version: [u8; 32],
+    /// The text that the steward read.
+    pub words: String,
+}
+
+/// How far an own statement has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxRow {
+    /// To whom.
+    pub peer: KeyFingerprint,
+    /// About which proposal.
+    pub proposal: ProposalId,
+    /// Its number in the own chain.
+    pub number: u32,
+    /// Its digest.
+    pub digest: [u8; 32],
+    /// When the peer acknowledged it; none: not yet.
+    pub had_ms: Option<u64>,
+    /// The code with which the peer refused it.
+    pub refused: Option<String>,
+}
+
+/// How much of what a peer may ask of this organisation it has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerUse {
+    /// Its proposals that wait for a decision here.
+    pub open: u64,
+    /// Its proposals of the last 24 hours.
+    pub today: u64,
+    /// Its statements of the last 24 hours.
+    pub statements: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Who sent a statement, and what it may send.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerSender<'a> {
+    /// Our name for it.
+    pub name: &'a str,
+    /// The key that it has proven on the connection.
+    pub key: KeyFingerprint,
+    /// Most proposals that may wait for a decision.
+    pub most_open: u64,
+    /// Most proposals of a day.
+    pub most_per_day: u64,
+}
+
+/// What became of bytes that a peer sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absorbed {
+    /// They are kept: tell the peer. `new`: they were not there before.
+    Have {
+        /// The digest that they are acknowledged by.
+        digest: [u8; 32],
+        /// What they are about.
+        proposal: ProposalId,
+        /// Whether something changed.
+        new: bool,
+    },
+    /// They are not kept. The code is one of `malformed`, `author`, `other`, `gap`, `no-proposal`, `study`,
+    /// `limit`.
+    No {
+        /// What the peer is told.
+        code: &'static str,
+        /// The digest, where the bytes were a statement.
+        digest: [u8; 32],
+        /// From which number on statements are missing (`gap`).
+        from: u32,
+    },
+}
+
+impl Store {
+    /// Proposes a study: the statement, its place in outboxes and the entry of the log are one transaction.
+    ///
+    /// # Errors
+    /// When the text is no study of this organisation and others, or the store cannot be written.
+    pub fn propose(&self, speaker: Speaker<'_>, proposed: ProposedStudy) -> Result<ProposalRecord, Error> {
+        let first = ProposalRecord::propose(speaker.identity, speaker.at_ms, proposed)?;
+        let record = ProposalRecord::open(first.clone())
+            .map_err(|why| if let NotKept::Study(error) = why { error } else { refused(&why) })?;
+        self.within_one(|write| {
+            keep(write, speaker.at_ms, &first)?;
+            insert(write, &record, speaker.by, speaker.at_ms)?;
+            said(write, &speaker, &record, &first)?;
+            Ok(record)
+        })
+    }
+
+    /// Says something about a proposal that is here: `consent` goes by [`Self::consent`].
+    ///
+    /// # Errors
+    /// [`base::Fault`] of a refusal, with why it may not be said now; or when there is no such proposal, or
+    /// the store cannot be written.
+    pub fn say(&self, speaker: Speaker<'_>, id: &ProposalId, what: Said) -> Result<ProposalRecord, Error> {
+        self.within_one(|write| say_in(write, &speaker, id, what))
+    }
+
+    /// Consents, and keeps what only this organisation knows of it.
+    ///
+    /// # Errors
+    /// As [`Self::say`].
+    pub fn consent(
+        &self,
+        speaker: Speaker<'_>,
+        id: &ProposalId,
+        terms: ConsentTerms,
+        own: &OwnConsent,
+    ) -> Result<ProposalRecord, Error> {
+        self.within_one(|write| {
+            let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
+            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
+            write.execute(sql, values).map_err(failed)?;
+            write
+                .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
+                .map_err(failed)?;
+            Ok(record)
+        })
+    }
+
+    /// Takes what a peer sent. What is not kept has changed nothing.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub fn absorb(
+        &self,
+        own: KeyFingerprint,
+        from: PeerSender<'_>,
+        at_ms: u64,
+        bytes: &[u8],
+    ) -> Result<Absorbed, Error> {
+        let no = |code, digest, from| Ok(Absorbed::No { code, digest, from });
+        let Ok(statement) = SignedStatement::read(bytes) else { return no("malformed", [0; 32], 0) };
+        let (digest, proposal) = (statement.digest(), statement.body().proposal);
+        if statement.author() != from.key || from.key == own {
+            return no("author", digest, 0);
+        }
+        if !statement.body().recipients.contains(&own) {
+            return no("other", digest, 0);
+        }
+        let taken =
+            self.within(|write| take(write, own, from, at_ms, &statement).map(|new| new.then_some(())));
+        match taken {
+            Ok(done) => {
+                self.ring();
+                Ok(Absorbed::Have { digest, proposal, new: done.is_some() })
+            }
+            Err(Untaken::No(code, from)) => no(code, digest, from),
+            Err(Untaken::Store(error)) => Err(error),
+        }
+    }
+
+    /// Everything that was said about a proposal.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or holds what nobody signed.
+    pub fn standing(&self, id: &ProposalId) -> Result<Option<ProposalRecord>, Error> {
+        load(&self.lock(), id)
+    }
+
+    /// The canonical text of a study that was proposed here, by any proposal of it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn study_text(&self, hash: &StudyHash) -> Result<Option<String>, Error> {
+        let Some(row) = self.newest_of(hash)? else { return Ok(None) };
+        Ok(self.standing(&row.id)?.map(|record| record.proposed().text.clone()))
+    }
+
+    /// Proposals, the newest first: at most [`PAGE`] of them, made before `after` (a [`ProposalRow::row`]).
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn list(&self, filter: &ProposalFilter<'_>, after: Option<u64>) -> Result<Vec<ProposalRow>, Error> {
+        let (mut sql, mut values) = conditions(filter);
+        if let Some(after) = after {
+            values.push(after.cast_signed().into());
+            sql.push_str(&format!(" AND row < ?{}", values.len()));
+        }
+        let sql = format!("SELECT {COLUMNS} FROM proposals WHERE {sql} ORDER BY row DESC LIMIT {PAGE}");
+        self.read(|connection| {
+            let mut query = connection.prepare_cached(&sql)?;
+            query.query_map(rusqlite::params_from_iter(values), proposal_row)?.collect()
+        })
+    }
+
+    /// How many proposals a list has.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn count(&self, filter: &ProposalFilter<'_>) -> Result<u64, Error> {
+        let (sql, values) = conditions(filter);
+        let sql = format!("SELECT count(*) FROM proposals WHERE {sql}");
+        self.read(|connection| {
+            let mut query = connection.prepare_cached(&sql)?;
+            query.query_row(rusqlite::params_from_iter(values), |row| row.get::<_, i64>(0))
+        })
+        .map(i64::unsigned_abs)
+    }
+
+    /// One proposal.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn proposal(&self, id: &ProposalId) -> Result<Option<ProposalRow>, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM proposals WHERE id = ?1");
+        self.read(|connection| connection.prepare_cached(&sql)?.query_row([id.0], proposal_row).optional())
+    }
+
+    /// The newest proposal of a study.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn newest_of(&self, study: &StudyHash) -> Result<Option<ProposalRow>, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM proposals WHERE study = ?1 ORDER BY row DESC LIMIT 1");
+        self.read(|connection| {
+            connection.prepare_cached(&sql)?.query_row([study.as_bytes()], proposal_row).optional()
+        })
+    }
+
+    /// What only this organisation knows of its consent.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn own_consent(&self, id: &ProposalId) -> Result<Option<OwnConsent>, Error> {
+        let sql = "SELECT by, data, salt, tag, words, version FROM consents WHERE proposal = ?1";
+        self.read(|connection| {
+            let row = |row: &Row<'_>| {
+                let (by, data, salt) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                let (tag, words, version) = (row.get(3)?, row.get(4)?, row.get(5)?);
+                Ok(OwnConsent { by, data, salt, tag, words, version })
+            };
+            connection.query_row(sql, [id.0], row).optional()
+        })
+    }
+
+    /// How far own statements about a proposal have come, oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn sent(&self, id: &ProposalId) -> Result<Vec<OutboxRow>, Error> {
+        let sql = "SELECT peer, proposal, number, digest, had_ms, refused FROM outbox \
+                   WHERE proposal = ?1 ORDER BY number, peer";
+        self.read(|connection| connection.prepare_cached(sql)?.query_map([id.0], outbox_row)?.collect())
+    }
+
+    /// Says why no run of a proposal begins by itself, or that it may again; `next_ms` is when at the
+    /// earliest.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn hold(
+        &self,
+        act: &RecordedAct<'_>,
+        id: &ProposalId,
+        held: Option<&str>,
+        next_ms: u64,
+    ) -> Result<(), Error> {
+        let sql = "UPDATE proposals SET held = ?2, next_ms = ?3 WHERE id = ?1";
+        self.act(act, |write| write.execute(sql, params![id.0, held, next_ms.cast_signed()]).map(drop))?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Takes the data as they are now for those of the consent: a person has said so.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn take_data(&self, act: &RecordedAct<'_>, id: &ProposalId, version: &[u8; 32]) -> Result<(), Error> {
+        let sql = "UPDATE consents SET version = ?2 WHERE proposal = ?1";
+        self.act(act, |write| write.execute(sql, params![id.0, version]).map(drop))
+    }
+
+    /// An own statement on its way to a peer.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn sent_to(&self, peer: KeyFingerprint, digest: &[u8; 32]) -> Result<Option<OutboxRow>, Error> {
+        let sql = "SELECT peer, proposal, number, digest, had_ms, refused FROM outbox \
+                   WHERE peer = ?1 AND digest = ?2";
+        self.read(|connection| {
+            connection.query_row(sql, params![peer.bytes(), digest], outbox_row).optional()
+        })
+    }
+
+    /// How much of what a peer may send it has used.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn used_by(&self, peer: KeyFingerprint, now_ms: u64) -> Result<PeerUse, Error> {
+        used_by(&self.lock(), peer, now_ms)
+    }
+
+    pub(super) fn within_one<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let done = self.within(|write| change(write).map(Some))?;
+        self.ring();
+        done.ok_or_else(|| Error::misuse("a change that does not refuse was refused"))
+    }
+}
+
+const COLUMNS: &str = "row, id, study, title, kind, proposer, by, made_ms, changed_ms, state, ours, decided, \
+                       data, held, next_ms";
+
+fn proposal_row(row: &Row<'_>) -> Result<ProposalRow, rusqlite::Error> {
+    let time = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+    let state: String = row.get(9)?;
+    Ok(ProposalRow {
+        row: time(0)?,
+        id: ProposalId(row.get(1)?),
+        study: StudyHash::from_bytes(row.get(2)?),
+        title: row.get(3)?,
+        kind: row.get(4)?,
+        proposer: KeyFingerprint::from_bytes(row.get(5)?),
+        by: row.get(6)?,
+        made_ms: time(7)?,
+        changed_ms: time(8)?,
+        state: ProposalState::named(&state).unwrap_or(ProposalState::Frozen),
+        ours: row.get(10)?,
+        decided: row.get(11)?,
+        data: row.get(12)?,
+        held: row.get(13)?,
+        next_ms: time(14)?,
+    })
+}
+
+pub(super) fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, rusqlite::Error> {
+    Ok(OutboxRow {
+        peer: KeyFingerprint::from_bytes(row.get(0)?),
+        proposal: ProposalId(row.get(1)?),
+        number: row.get(2)?,
+        digest: row.get(3)?,
+        had_ms: row.get::<_, Option<i64>>(4)?.map(i64::unsigned_abs),
+        refused: row.get(5)?,
+    })
+}
+
+/// The condition of a filter, and its values in order.
+fn conditions(filter: &ProposalFilter<'_>) -> (String, Vec<rusqlite::types::Value>) {
+    let (mut sql, mut values) = (String::from("1"), Vec::<rusqlite::types::Value>::new());
+    let mut add = |condition: &str, value: rusqlite::types::Value| {
+        values.push(value);
+        sql.push_str(" AND ");
+        sql.push_str(&condition.replace('?', &format!("?{}", values.len())));
+    };
+    if let Some(state) = filter.state {
+        add("state = ?", state.name().to_owned().into());
+    }
+    if let Some(party) = filter.party {
+        let condition = "row IN (SELECT proposal FROM parties WHERE party = ?)";
+        add(condition, party.bytes().to_vec().into());
+    }
+    if let Some(study) = &filter.study {
+        add("study = ?", study.as_bytes().to_vec().into());
+    }
+    if let Some(SeenBy { account, data, undecided }) = &filter.seen_by {
+        let list = serde_json::Value::from(data.clone()).to_string();
+        let nothing = if *undecided { "data IS NULL OR " } else { "" };
+        let data = format!("({nothing}data IN (SELECT value FROM json_each(?))");
+        add(&data, list.into());
+        let by = values_after(&mut values, (*account).to_owned());
+        sql.push_str(&format!(" OR by = {by})"));
+    }
+    if filter.open {
+        sql.push_str(" AND open");
+    }
+    if filter.ours {
+        sql.push_str(" AND ours");
+    }
+    (sql, values)
+}
+
+fn values_after(values: &mut Vec<rusqlite::types::Value>, value: String) -> String {
+    values.push(value.into());
+    format!("?{}", values.len())
+}
+
+/// All that was said about a proposal, in the order in which it was stored.
+pub(super) fn load(connection: &Connection, id: &ProposalId) -> Result<Option<ProposalRecord>, Error> {
+    let sql = "SELECT statement FROM statements WHERE proposal = ?1 ORDER BY row";
+    let read = connection.prepare_cached(sql).and_then(|mut select| {
+        let rows = select.query_map([id.0], |row| row.get::<_, Vec<u8>>(0))?;
+        rows.collect::<Result<Vec<_>, _>>()
+    });
+    let mut record: Option<ProposalRecord> = None;
+    for bytes in read.map_err(failed)? {
+        let statement = SignedStatement::read(&bytes)?;
+        match &mut record {
+            None => record = Some(ProposalRecord::open(statement).map_err(|why| refused(&why))?),
+            Some(record) => _ = record.keep(statement).map_err(|why| refused(&why))?,
+        }
+    }
+    Ok(record)
+}
+
+fn keep(write: &Transaction<'_>, at_ms: u64, statement: &SignedStatement) -> Result<(), Error> {
+    trail::keep_statement(write, at_ms, statement).map(drop)
+}
+
+/// Says something within a transaction.
+pub(super) fn say_in(
+    write: &Transaction<'_>,
+    speaker: &Speaker<'_>,
+    id: &ProposalId,
+    what: Said,
+) -> Result<ProposalRecord, Error> {
+    let found = load(write, id)?;
+    let mut record = found.ok_or_else(|| Error::input("there is no such proposal here"))?;
+    let signed = record.say(speaker.identity, speaker.at_ms, what)?;
+    record.keep(signed.clone()).map_err(|why| refused(&why))?;
+    keep(write, speaker.at_ms, &signed)?;
+    said(write, speaker, &record, &signed)?;
+    Ok(record)
+}
+
+/// What follows when this organisation has said something.
+fn said(
+    write: &Transaction<'_>,
+    speaker: &Speaker<'_>,
+    record: &ProposalRecord,
+    signed: &SignedStatement,
+) -> Result<(), Error> {
+    refresh(write, record, speaker.identity.fingerprint(), speaker.at_ms)?;
+    let body = signed.body();
+    let sql = "INSERT INTO outbox (peer, proposal, number, digest) VALUES (?1, ?2, ?3, ?4)";
+    for peer in &body.recipients {
+        let values = params![peer.bytes(), body.proposal.0, body.number, signed.digest()];
+        write.execute(sql, values).map_err(failed)?;
+    }
+    log(write, speaker.by, kind_of(&body.said), signed, speaker.at_ms)
+}
+
+/// Writes a statement into the log: whose, of which kind and number, and its digest.
+fn log(
+    write: &Transaction<'_>,
+    actor: &str,
+    action: &str,
+    signed: &SignedStatement,
+    at_ms: u64,
+) -> Result<(), Error> {
+    let body = signed.body();
+    let detail = serde_json::json!({
+        "proposal": hex(&body.proposal.0), "number": body.number, "statement": hex(&signed.digest()),
+    });
+    let subject = body.study.full();
+    let entry = trail::NewEntry { at_ms, actor, action, subject: &subject, detail: &detail };
+    trail::append(write, &entry).map(drop)
+}
+
+/// The word of the log for what is said.
+#[must_use]
+pub fn kind_of(said: &Said) -> &'static str {
+    match said {
+        Said::Propose(_) => "study proposed",
+        Said::Consent(_) => "study consented to",
+        Said::Refuse(_) => "study refused",
+        Said::Withdraw(_) => "study withdrawn",
+        Said::Note(_) => "note written",
+        Said::Ready(_) => "run offered",
+        Said::Started { .. } => "run started",
+        Said::Ended(_) => "run ended",
+        Said::Asks { .. } => "run asked for",
+        Said::Witness { .. } => "log witnessed",
+    }
+}
+
+fn insert(write: &Transaction<'_>, record: &ProposalRecord, by: &str, at_ms: u64) -> Result<(), Error> {
+    let file = StudyFile::parse("the study", &record.proposed().text)?;
+    let kind = crate::policy::kind_of(file.first());
+    let sql = "INSERT INTO proposals (id, study, title, kind, proposer, by, made_ms, changed_ms, state, open, \
+               ours, decided) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 'proposed', 1, 0, 0)";
+    let proposer = record.parties()[record.proposer()].bytes();
+    let (id, study) = (record.id(), record.study());
+    let values = params![id.0, study.as_bytes(), record.title(), kind, proposer, by, at_ms.cast_signed()];
+    write.execute(sql, values).map_err(failed)?;
+    let row = write.last_insert_rowid();
+    for party in record.parties() {
+        let sql = "INSERT INTO parties (party, proposal) VALUES (?1, ?2)";
+        write.execute(sql, params![party.bytes(), row]).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Writes what follows from the statements into the row.
+fn refresh(
+    write: &Transaction<'_>,
+    record: &ProposalRecord,
+    own: KeyFingerprint,
+    at_ms: u64,
+) -> Result<(), Error> {
+    let view = record.view();
+    let (state, place) = (view.state(), record.place(&own));
+    let mine = place.and_then(|place| view.standings.get(place));
+    let decided = mine.is_some_and(|mine| mine.has_consented() || mine.is_closed());
+    let ours = place.is_some_and(|place| view.awaited().contains(&place));
+    let sql = "UPDATE proposals SET state = ?2, open = ?3, ours = ?4, decided = ?5, changed_ms = ?6 \
+               WHERE id = ?1";
+    let values = params![record.id().0, state.name(), !state.is_final(), ours, decided, at_ms.cast_signed()];
+    write.execute(sql, values).map(drop).map_err(failed)
+}
+
+/// Why a statement was not taken.
+pub(super) enum Untaken {
+    Store(Error),
+    No(&'static str, u32),
+}
+
+impl From<Error> for Untaken {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Keeps what a peer said; whether it is new.
+fn take(
+    write: &Transaction<'_>,
+    own: KeyFingerprint,
+    from: PeerSender<'_>,
+    at_ms: u64,
+    statement: &SignedStatement,
+) -> Result<bool, Untaken> {
+    let body = statement.body();
+    let known = load(write, &body.proposal)?;
+    if let Some(record) = &known
+        && record.after(&from.key, body.number).first().is_some_and(|one| one.digest() == statement.digest())
+    {
+        return Ok(false);
+    }
+    let used = used_by(write, from.key, at_ms)?;
+    if used.bytes + statement.bytes().len() as u64 > BYTES_PER_DAY || used.statements >= STATEMENTS_PER_DAY {
+        return Err(Untaken::No("limit", 0));
+    }
+    let no = |why: NotKept| match why {
+        NotKept::Gap(from) => Untaken::No("gap", from),
+        other => Untaken::No(other.code(), 0),
+    };
+    let record = match known {
+        Some(mut record) => {
+            if matches!(record.keep(statement.clone()).map_err(no)?, KeptStatement::Known) {
+                return Ok(false);
+            }
+            record
+        }
+        None => {
+            if used.open >= from.most_open || used.today >= from.most_per_day {
+                return Err(Untaken::No("limit", 0));
+            }
+            let record = ProposalRecord::open(statement.clone()).map_err(no)?;
+            insert(write, &record, "", at_ms)?;
+            record
+        }
+    };
+    keep(write, at_ms, statement)?;
+    refresh(write, &record, own, at_ms)?;
+    log(write, &format!("peer {}", from.name), kind_of(&body.said), statement, at_ms)?;
+    Ok(true)
+}
+
+fn used_by(connection: &Connection, peer: KeyFingerprint, now_ms: u64) -> Result<PeerUse, Error> {
+    let since = now_ms.saturating_sub(DAY_MS).cast_signed();
+    let one = |sql: &str, of: &[&dyn rusqlite::ToSql]| {
+        connection.prepare_cached(sql)?.query_row(of, |row| Ok([row.get::<_, i64>(0)?, row.get(1)?]))
+    };
+    let key = peer.bytes();
+    let said = "SELECT count(*), coalesce(sum(length(statement)), 0) FROM statements \
+                WHERE author = ?1 AND at_ms > ?2";
+    let made = "SELECT count(*) FILTER (WHERE open AND NOT decided), count(*) FILTER (WHERE made_ms > ?2) \
+                FROM proposals WHERE proposer = ?1";
+    let found = one(said, &[&key, &since]).and_then(|said| Ok((said, one(made, &[&key, &since])?)));
+    let ([statements, bytes], [open, today]) = found.map_err(failed)?;
+    let [open, today, statements, bytes] = [open, today, statements, bytes].map(i64::unsigned_abs);
+    Ok(PeerUse { open, today, statements, bytes })
+}
+
+fn refused(why: &NotKept) -> Error {
+    Error::input(format!("what the store holds about this proposal does not fit: {why}"))
+}
+
+pub(super) fn failed(error: rusqlite::Error) -> Error {
+    Error::io("cannot read or write the service's store", &std::io::Error::other(error.to_string()))
+}

@@ -1,0 +1,240 @@
+//! What organisations say, in two stores: as it would go over the link, without one.
+
+use super::*;
+use net::{Identity, KeyFingerprint};
+use statements::{
+    ClosingCode, ClosingReason, ConsentTerms, ProposalRecord, ProposalState, ProposedStudy, RunEnd, RunOffer,
+    RunOutcome, Said, digest_of_words,
+};
+
+const AT: u64 = 1_795_000_000_000;
+const HOUR: u64 = 3_600_000;
+const LIFT: &str = include_str!("../../../../examples/lift.toml");
+
+/// An organisation with a store.
+struct Side {
+    identity: Identity,
+    store: Store,
+    _folder: tempfile::TempDir,
+}
+
+impl Side {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(&folder.path().join("service.db")).expect("opens");
+        Self { identity: Identity::generate().expect("a key"), store, _folder: folder }
+    }
+
+    fn key(&self) -> KeyFingerprint {
+        self.identity.fingerprint()
+    }
+
+    fn speaker(&self) -> Speaker<'_> {
+        Speaker { by: "ann", identity: &self.identity, at_ms: AT + HOUR }
+    }
+
+    /// Takes what waits for it, in order.
+    fn hear(&self, from: &Side) -> Vec<Absorbed> {
+        let waiting = from.store.unsent(self.key(), 100).expect("reads");
+        let take = |row: &OutboxRow| {
+            let bytes = from.store.statement(&row.digest).expect("reads").expect("is there");
+            let became = self.absorb(from, &bytes);
+            if let Absorbed::Have { digest, .. } = &became {
+                assert!(from.store.had(self.key(), digest, AT + HOUR).expect("written"));
+            }
+            became
+        };
+        waiting.iter().map(take).collect()
+    }
+
+    fn absorb(&self, from: &Side, bytes: &[u8]) -> Absorbed {
+        let from = PeerSender { name: "other", key: from.key(), most_open: 2, most_per_day: 3 };
+        self.store.absorb(self.key(), from, AT + HOUR, bytes).expect("reads and writes")
+    }
+
+    fn state(&self) -> ProposalState {
+        self.store.list(&ProposalFilter::default(), None).expect("reads")[0].state
+    }
+}
+
+fn text(sides: [&Side; 2]) -> String {
+    let mut text = study::canonical("lift", LIFT).expect("a study");
+    for side in sides {
+        let keys: Vec<_> = text.match_indices("key = \"tacit1:").map(|(at, _)| at + 7).collect();
+        let old = keys.into_iter().map(|at| text[at..at + 39].to_owned());
+        let new = sides.map(|side| side.key().to_string());
+        let old = old.into_iter().find(|key| !new.contains(key)).expect("the example's own");
+        text = text.replace(&old, &side.key().to_string());
+    }
+    text
+}
+
+fn proposed(text: &str, nonce: u8) -> ProposedStudy {
+    ProposedStudy {
+        text: text.to_owned(),
+        program: [2; 32],
+        note: "Shall we?".to_owned(),
+        expires_ms: AT + 24 * HOUR,
+        windows: Vec::new(),
+        nonce: [nonce; 16],
+    }
+}
+
+fn terms(data: [u8; 32]) -> ConsentTerms {
+    ConsentTerms {
+        program: [2; 32],
+        charges: Vec::new(),
+        words: digest_of_words("what a steward read"),
+        data,
+        expires_ms: AT + 10 * HOUR,
+        windows: Vec::new(),
+        runs: 2,
+        persons: 1,
+        seal: None,
+    }
+}
+
+fn consent(side: &Side, record: &ProposalRecord) {
+    let own = OwnConsent {
+        by: "stella".into(),
+        data: "trial".into(),
+        salt: [1; 32],
+        tag: [2; 32],
+        version: [3; 32],
+        words: "what a steward read".into(),
+    };
+    let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+    side.store.consent(side.speaker(), &record.id(), terms, &own).expect("consents");
+    assert_eq!(side.store.own_consent(&record.id()).expect("reads"), Some(own));
+}
+
+fn is_new(became: &[Absorbed]) -> bool {
+    became.iter().all(|one| matches!(one, Absorbed::Have { new: true, .. }))
+}
+
+#[test]
+fn a_study_goes_from_store_to_store_until_its_answer() {
+    let (a, b) = (Side::new(), Side::new());
+    let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    let id = record.id();
+    assert!(is_new(&b.hear(&a)) && a.store.unsent(b.key(), 9).expect("reads").is_empty());
+    assert_eq!((a.state(), b.state()), (ProposalState::Proposed, ProposalState::Proposed));
+    assert_eq!(b.store.study_text(&record.study()).expect("reads"), Some(record.proposed().text.clone()));
+    consent(&a, &record);
+    consent(&b, &record);
+    assert!(is_new(&b.hear(&a)) && is_new(&a.hear(&b)));
+    let offer = |nonce| RunOffer {
+        run: 1,
+        goes_on: false,
+        nonce: [nonce; 16],
+        earliest_ms: AT,
+        latest_ms: AT + 2 * HOUR,
+        port: 7_001,
+    };
+    a.store.offer_run(a.speaker(), &id, offer(1)).expect("offers");
+    b.store.offer_run(b.speaker(), &id, offer(2)).expect("offers");
+    assert!(is_new(&b.hear(&a)) && is_new(&a.hear(&b)));
+    for side in [&a, &b] {
+        side.store.start_run(side.speaker(), &id, 1, vec![[1; 16], [2; 16]]).expect("starts");
+        assert_eq!(side.store.open_runs().expect("reads").len(), 1);
+    }
+    assert!(is_new(&b.hear(&a)) && is_new(&a.hear(&b)));
+    assert_eq!((a.state(), b.state()), (ProposalState::Running, ProposalState::Running));
+    let outcome = RunOutcome::Answered;
+    let end = RunEnd { run: 1, outcome, kind: String::new(), code: String::new(), debits: Vec::new() };
+    for side in [&a, &b] {
+        let files = [("report.json".to_owned(), b"{}".to_vec())];
+        side.store.end_run(side.speaker(), &id, &end, None, &files).expect("ends");
+        assert_eq!(side.store.runs(&id).expect("reads")[0].outcome.as_deref(), Some("answered"));
+        let report = side.store.report_file(&id, "report.json").expect("reads").expect("is there");
+        assert_eq!((report.run, &report.content[..]), (1, &b"{}"[..]));
+    }
+    assert!(is_new(&b.hear(&a)) && is_new(&a.hear(&b)));
+    assert_eq!((a.state(), b.state()), (ProposalState::Answered, ProposalState::Answered));
+    assert!(a.store.sent(&id).expect("reads").iter().all(|row| row.had_ms.is_some()));
+    trail::verify(&b.store.lock()).expect("the log of both sides' words fits its chain");
+}
+
+#[test]
+fn what_a_peer_may_not_send_changes_nothing() {
+    let (a, b, c) = (Side::new(), Side::new(), Side::new());
+    let study = text([&a, &b]);
+    let code = |became| match became {
+        Absorbed::No { code, .. } => code,
+        Absorbed::Have { .. } => "have",
+    };
+    let bytes = |digest: [u8; 32]| a.store.statement(&digest).expect("reads").expect("is there");
+    let record = a.store.propose(a.speaker(), proposed(&study, 1)).expect("proposes");
+    let first = bytes(record.heads().iter().find(|head| head.count == 1).expect("one").digest);
+    assert_eq!(code(b.absorb(&a, &first[1..])), "malformed");
+    assert_eq!(code(b.absorb(&c, &first)), "author", "nobody relays");
+    assert_eq!(code(c.absorb(&a, &first)), "other");
+    consent(&a, &record);
+    let second = a.store.unsent(b.key(), 9).expect("reads")[1].digest;
+    assert_eq!(code(b.absorb(&a, &bytes(second))), "no-proposal");
+    assert!(b.store.list(&ProposalFilter::default(), None).expect("reads").is_empty());
+    assert_eq!(code(b.absorb(&a, &first)), "have");
+    assert!(matches!(b.absorb(&a, &first), Absorbed::Have { new: false, .. }), "again is harmless");
+    a.store.propose(a.speaker(), proposed(&study, 2)).expect("proposes");
+    a.store.propose(a.speaker(), proposed(&study, 3)).expect("proposes");
+    let became: Vec<_> = b.hear(&a).into_iter().map(code).collect();
+    assert_eq!(became, ["have", "have", "have", "limit"], "two may wait for a decision");
+    let used = b.store.used_by(a.key(), AT + HOUR).expect("reads");
+    assert_eq!((used.open, used.today, used.statements), (2, 2, 3));
+    let reason = ClosingReason { code: ClosingCode::Purpose, text: "No.".to_owned() };
+    b.store.say(b.speaker(), &record.id(), Said::Refuse(reason)).expect("refuses");
+    assert_eq!(b.hear(&a).into_iter().map(code).collect::<Vec<_>>(), ["have"], "one was decided");
+}
+
+#[test]
+fn lists_have_pages_and_filters() {
+    let (a, b) = (Side::new(), Side::new());
+    let study = text([&a, &b]);
+    for nonce in 0..3 {
+        a.store.propose(a.speaker(), proposed(&study, nonce)).expect("proposes");
+    }
+    let all = a.store.list(&ProposalFilter::default(), None).expect("reads");
+    let rest = a.store.list(&ProposalFilter::default(), Some(all[0].row)).expect("reads");
+    assert_eq!((all.len(), rest.len()), (3, 2));
+    assert!(all[0].row > rest[0].row && !all[0].decided && all[0].ours);
+    let seen = |account| {
+        let seen_by = Some(SeenBy { account, data: vec!["trial".into()], undecided: false });
+        a.store.count(&ProposalFilter { seen_by, open: true, ..ProposalFilter::default() }).expect("reads")
+    };
+    assert_eq!((seen("ann"), seen("bob")), (3, 0));
+    let record = a.store.standing(&all[1].id).expect("reads").expect("is there");
+    consent(&a, &record);
+    assert_eq!(seen("bob"), 1, "it reads a data set of bob's");
+    let filter =
+        ProposalFilter { state: Some(ProposalState::Consented), party: Some(b.key()), ..Default::default() };
+    assert_eq!(a.store.list(&filter, None).expect("reads").len(), 1);
+}
+
+#[test]
+fn what_a_peer_lost_is_sent_again() {
+    let (a, b) = (Side::new(), Side::new());
+    let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    consent(&a, &record);
+    b.hear(&a);
+    let heads = b.store.heads(a.key(), 10).expect("reads");
+    assert_eq!((heads.len(), heads[0].1.len(), heads[0].1[0].count), (1, 1, 2));
+    assert!(a.store.send_again(b.key(), &record.id(), 1).expect("written"));
+    assert_eq!(a.store.unsent(b.key(), 10).expect("reads").len(), 1);
+    assert!(matches!(b.hear(&a)[..], [Absorbed::Have { new: false, .. }]));
+}
+
+#[test]
+fn of_a_run_the_newest_lines_are_kept() {
+    let side = Side::new();
+    let id = statements::ProposalId([7; 16]);
+    for line in 0..1_003 {
+        side.store.keep_line(&id, 1, AT, &line.to_string()).expect("kept");
+    }
+    let lines = side.store.lines(&id, 1, 0, 2_000).expect("reads");
+    assert_eq!((lines.len(), lines[0].line.as_str()), (1_000, "3"));
+    let newest = side.store.lines(&id, 1, lines[990].row, 5).expect("reads");
+    assert_eq!(
+        newest.iter().map(|line| line.line.as_str()).collect::<Vec<_>>(),
+        ["998", "999", "1000", "1001", "1002"]
+    );
+}
