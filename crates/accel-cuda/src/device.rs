@@ -24,7 +24,7 @@ const CHUNK_MAX: usize = 1 << 18;
 const LANE_MIN: usize = 1 << 15;
 const LANE_MAX: usize = 1 << 16;
 /// Pairs of factors from which on a command with vectors of the host is faster here than on one core.
-const LEAST_PAIRS: usize = 1 << 14;
+const LEAST_PAIRS: usize = 1 << 17;
 /// Lanes, at most: their threads copy about as fast as PCIe does.
 const LANES: usize = 12;
 /// Chunks that each lane gets of a command, if they are not too small or too large: it evens out their ends.

@@ -9,6 +9,7 @@ use base::{At, ChannelError, Error, Fault};
 use kernels::{Place, SharedMemory};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Bytes of a message that has a place, at most.
 pub const PLACED_BYTES: usize = 64 << 10;
@@ -65,6 +66,9 @@ pub(crate) struct PlacedBuffer {
     memory: Option<Arc<SharedMemory>>,
     next: usize,
     used: usize,
+    /// What a message goes through on the way to a channel that has no places, or from it: it stays in a near
+    /// cache.
+    taken: Zeroizing<Vec<u8>>,
 }
 
 impl PlacedBuffer {
@@ -83,6 +87,26 @@ impl PlacedBuffer {
         let at = self.next * PLACED_BYTES;
         (self.next, self.used) = ((self.next + 1) % SLOTS, self.used + 1);
         Ok(self.memory.as_ref().map(|memory| vec![memory.place(at, bytes)]))
+    }
+
+    /// Sends what lies in these places.
+    fn send(&mut self, channel: &mut dyn Channel, places: &[Place]) -> Result<(), ChannelError> {
+        let taken = self.taken_of(places);
+        Place::read_all(places, taken);
+        channel.send(taken)
+    }
+
+    /// Receives what is to lie in these places.
+    fn receive(&mut self, channel: &mut dyn Channel, places: &[Place]) -> Result<(), ChannelError> {
+        let taken = self.taken_of(places);
+        channel.recv(taken)?;
+        Place::write_all(places, taken);
+        Ok(())
+    }
+
+    fn taken_of(&mut self, places: &[Place]) -> &mut [u8] {
+        self.taken.resize(PLACED_BYTES, 0);
+        &mut self.taken[..places.iter().map(Place::bytes).sum()]
     }
 
     /// The oldest place is free.
@@ -154,9 +178,7 @@ impl Outlet<'_> {
             return memory.publish(messages).map_err(|e| self.fault(e));
         }
         for places in published {
-            let mut bytes = bytes_of(&places);
-            let sent = self.channel.send(&bytes);
-            zeroize::Zeroize::zeroize(&mut bytes);
+            let sent = self.buffer.send(self.channel, &places);
             self.buffer.free();
             sent.map_err(|e| self.fault(e))?;
         }
@@ -223,10 +245,7 @@ impl Inlet<'_> {
         let mut all = Vec::new();
         for &bytes in lengths.iter().take(most) {
             let Some(places) = self.buffer.take(bytes)? else { break };
-            let mut message = vec![0; bytes];
-            self.channel.recv(&mut message)?;
-            Place::write_all(&places, &message);
-            zeroize::Zeroize::zeroize(&mut message);
+            self.buffer.receive(self.channel, &places)?;
             all.push(places);
         }
         Ok(all)
@@ -242,7 +261,9 @@ impl Inlet<'_> {
             return Err(Error::misuse("nothing is there to check"));
         }
         let placed = self.seen.range(from..to).filter(|(placed, _)| *placed).count();
-        if placed > 0 && let Some(memory) = self.channel.in_place() {
+        if placed > 0
+            && let Some(memory) = self.channel.in_place()
+        {
             memory.check(placed).map_err(|e| self.fault(e))?;
         }
         self.checked = to;
@@ -263,7 +284,9 @@ impl Inlet<'_> {
         self.booked.bytes += released.iter().flat_map(|(_, all)| all).map(|p| p.bytes() as u64).sum::<u64>();
         let placed = released.iter().filter(|(placed, _)| *placed).count();
         (placed..messages).for_each(|_| self.buffer.free());
-        if placed > 0 && let Some(memory) = self.channel.in_place() {
+        if placed > 0
+            && let Some(memory) = self.channel.in_place()
+        {
             memory.release(placed).map_err(|e| self.fault(e))?;
         }
         Ok(())
