@@ -45,8 +45,8 @@ fn said(vouch: StageVouch<'_>) -> Said {
     }
 }
 
-/// The memory of a transport: pieces come one behind the other, with a gap before each that no block fits, and
-/// one of them ends at the end of the memory and goes on at its beginning.
+/// The memory of a transport: pieces come one behind the other, with a gap before each that no block fits,
+/// and one of them ends at the end of the memory and goes on at its beginning.
 struct Wire {
     memory: Arc<SharedMemory>,
     pieces: Vec<MessagePiece>,

@@ -1,5 +1,5 @@
-//! Messages between a device and a transport: what is copied by the one is sealed or checked by the other while
-//! the next is copied.
+//! Messages between a device and a transport: what is copied by the one is sealed or checked by the other
+//! while the next is copied.
 
 use accel::{Copying, MessagePiece, Outbox};
 use base::Error;
