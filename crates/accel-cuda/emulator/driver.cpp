@@ -7,8 +7,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -20,9 +22,10 @@
 
 namespace {
 
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500, MISSING_CONTEXT = 201 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500, MISSING_CONTEXT = 201, ALREADY = 712 };
 
 struct Queue {
+    std::mutex lock;  // two threads may wait for one stream
     std::vector<std::function<void()>> work;
 };
 
@@ -47,7 +50,7 @@ Kernel kernels[] = {
 thread_local bool current = false;
 std::mutex memory_lock;
 std::map<uintptr_t, std::pair<uintptr_t, size_t>> mappings;
-std::map<uintptr_t, size_t> sizes;
+std::map<uintptr_t, size_t> sizes, locked;
 std::atomic<uint64_t> frees{0}, unwiped{0};
 const size_t PAGE = 4096;
 
@@ -127,16 +130,71 @@ int cuStreamCreate(void **stream, unsigned) { return *stream = new Queue, curren
 int cuStreamDestroy_v2(void *stream) { return delete (Queue *)stream, OK; }
 int cuStreamSynchronize(void *stream) {
     if (!current) return MISSING_CONTEXT;
-    for (auto &step : ((Queue *)stream)->work) step();
-    ((Queue *)stream)->work.clear();
+    Queue *queue = (Queue *)stream;
+    std::lock_guard<std::mutex> guard(queue->lock);
+    for (auto &step : queue->work) step();
+    queue->work.clear();
     return OK;
 }
 
 static int later(void *stream, std::function<void()> step) {
     if (!current) return MISSING_CONTEXT;
+    std::lock_guard<std::mutex> guard(((Queue *)stream)->lock);
     ((Queue *)stream)->work.push_back(std::move(step));
     return OK;
 }
+
+// Rows between the GPU and memory that was page-locked: other memory would cost a copy by the host.
+struct Rows {
+    size_t from_x, from_y;
+    unsigned from_type;
+    const void *from_host;
+    uint64_t from_device;
+    void *from_array;
+    size_t from_pitch, to_x, to_y;
+    unsigned to_type;
+    void *to_host;
+    uint64_t to_device;
+    void *to_array;
+    size_t to_pitch, width, height;
+};
+static bool is_locked(uintptr_t at, size_t bytes) {
+    std::lock_guard<std::mutex> guard(memory_lock);
+    auto after = locked.upper_bound(at);
+    if (after == locked.begin()) return false;
+    auto found = std::prev(after);
+    return at + bytes <= found->first + found->second;
+}
+int cuMemcpy2DAsync_v2(const Rows *rows, void *stream) {
+    Rows r = *rows;
+    bool out = r.from_type == 2 && r.to_type == 1, in = r.from_type == 1 && r.to_type == 2;
+    if (out == in || r.from_x || r.from_y || r.to_x || r.to_y || r.from_array || r.to_array) return INVALID;
+    if (!r.width || !r.height || r.from_pitch < r.width || r.to_pitch < r.width) return INVALID;
+    return later(stream, [=] {
+        const char *from = out ? (const char *)r.from_device : (const char *)r.from_host;
+        char *to = out ? (char *)r.to_host : (char *)r.to_device;
+        for (size_t i = 0; i < r.height; i++, from += r.from_pitch, to += r.to_pitch) {
+            if (!is_locked(out ? (uintptr_t)to : (uintptr_t)from, r.width)) std::abort();
+            std::memcpy(to, from, r.width);
+        }
+    });
+}
+int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags) {
+    if (!current) return MISSING_CONTEXT;
+    if ((uintptr_t)memory % PAGE || flags != 1) return INVALID;
+    std::lock_guard<std::mutex> guard(memory_lock);
+    return locked.emplace((uintptr_t)memory, bytes).second ? OK : ALREADY;
+}
+int cuMemHostUnregister(void *memory) {
+    if (!current) return MISSING_CONTEXT;
+    std::lock_guard<std::mutex> guard(memory_lock);
+    return locked.erase((uintptr_t)memory) ? OK : INVALID;
+}
+uint64_t emulator_locked() {
+    std::lock_guard<std::mutex> guard(memory_lock);
+    return locked.size();
+}
+
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
     return later(stream, [=] { std::memcpy((void *)to, from, bytes); });
 }

@@ -1,4 +1,6 @@
-//! The device: cuts commands into chunks and keeps two of them under way.
+//! The device: cuts commands into chunks and keeps one of them under way in each of several lanes. A lane has
+//! a thread of its own, which copies between vectors of the host and pinned memory: one thread moves a
+//! fraction of what PCIe does.
 //!
 //! Buffers of a lane on the GPU, in blocks: factors or operands, then sums, then results, then scratch of
 //! digests.
@@ -6,7 +8,6 @@
 use crate::digest::DigestRest;
 use crate::driver::{Lane, Module, Runtime};
 use crate::jobs::{self, Factors, KeyStream};
-use crate::staging::{Copies, split};
 use crate::vectors::CudaVectors;
 use crate::{Gpu, digest};
 use accel::{
@@ -14,15 +15,20 @@ use accel::{
     VectorMemory, VectorRing, Vouch, VouchBy, check,
 };
 use base::Error;
-use kernels::Block;
-use std::sync::Arc;
+use kernels::{Block, gf_digest};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Pairs of factors that a chunk takes, at most, and those that a thread of a few hundred is worth.
+/// Blocks of a chunk of vectors that stay on the GPU, at most.
 const CHUNK_MAX: usize = 1 << 18;
-const CHUNK_MIN: usize = 1 << 15;
-/// Chunks that a command is cut into if they are not too small or too large: enough for copies and kernels to
-/// overlap.
-const CHUNKS: usize = 8;
+/// Pairs of factors of a chunk of a command, at least and at most.
+const LANE_MIN: usize = 1 << 15;
+const LANE_MAX: usize = 1 << 16;
+/// Pairs of factors from which on a command with vectors of the host is faster here than on one core.
+const LEAST_PAIRS: usize = 1 << 17;
+/// Lanes, at most: their threads copy about as fast as PCIe does.
+const LANES: usize = 12;
+/// Chunks that each lane gets of a command, if they are not too small or too large: it evens out their ends.
+const CHUNKS: usize = 4;
 /// Threads below which a dot product is cut into slices of its terms, and slices at most.
 pub(crate) const FEW_THREADS: usize = 1 << 14;
 pub(crate) const SLICES_MAX: usize = 256;
@@ -34,21 +40,16 @@ const KEY_BLOCKS: usize = 3 * (352 / 4 + 17);
 /// A GPU as a device.
 pub struct Cuda {
     gpu: Gpu,
-    pub(crate) lanes: [Lane; 2],
+    /// Made as they are needed.
+    lanes: Vec<Lane>,
     pub(crate) session: Lane,
     keys: Option<Arc<SeatKeys>>,
     pub(crate) chunk_max: usize,
-    chunk_min: usize,
+    lane_min: usize,
+    pub(crate) lane_max: usize,
     /// Blocks of a digest that are left to the host.
     pub(crate) host_digest: usize,
     pub(crate) vectors: CudaVectors,
-}
-
-/// What a lane does: which blocks, until they are collected.
-#[derive(Clone, Copy)]
-struct Pending {
-    at: usize,
-    blocks: usize,
 }
 
 /// Of which elements, which round and half, and whether messages are hidden.
@@ -103,29 +104,26 @@ impl Cuda {
     /// # Errors
     /// Which library is missing and what to install; that there is no such GPU; or that it failed.
     pub fn new(index: usize) -> Result<Self, Error> {
-        Self::on(Runtime::system()?, index, [CHUNK_MIN, CHUNK_MAX], digest::HOST_BLOCKS)
+        Self::on(Runtime::system()?, index, [LANE_MIN, LANE_MAX, CHUNK_MAX], digest::HOST_BLOCKS)
     }
 
-    /// A device with these libraries, chunks between these sizes, and so many blocks of a digest left to the
-    /// host.
+    /// A device with these libraries, chunks of commands between these sizes, chunks of vectors that stay of
+    /// this one, and so many blocks of a digest left to the host.
     pub(crate) fn on(
         runtime: Arc<Runtime>,
         index: usize,
-        chunk: [usize; 2],
+        chunk: [usize; 3],
         host_digest: usize,
     ) -> Result<Self, Error> {
         let gpus = runtime.gpus()?;
         let gpu = gpus.get(index).cloned().ok_or_else(|| {
             Error::input(format!("there is no GPU {index}; this machine has {}, numbered from 0", gpus.len()))
         })?;
-        let [chunk_min, chunk_max] = chunk;
+        let [lane_min, lane_max, chunk_max] = chunk;
         let module = Module::load(runtime, &gpu)?;
-        let host = 6 * chunk_max + 2 * host_digest;
-        let device = 15 * chunk_max + 2 * digest::scratch(chunk_max, host_digest);
-        let lanes = [Lane::new(&module, host, device)?, Lane::new(&module, host, device)?];
         let session = Lane::new(&module, RAW_BLOCKS, RAW_BLOCKS + KEY_BLOCKS)?;
-        let vectors = CudaVectors::default();
-        Ok(Self { gpu, lanes, session, keys: None, chunk_max, chunk_min, host_digest, vectors })
+        let (lanes, vectors) = (Vec::new(), CudaVectors::default());
+        Ok(Self { gpu, lanes, session, keys: None, chunk_max, lane_min, lane_max, host_digest, vectors })
     }
 
     /// Which GPU it is.
@@ -140,7 +138,7 @@ impl Cuda {
 
     /// Blocks per chunk of a vector of `blocks`, of which each brings `terms` pairs of factors.
     fn chunk(&self, blocks: usize, terms: usize) -> usize {
-        let pairs = (blocks.saturating_mul(terms) / CHUNKS).clamp(self.chunk_min, self.chunk_max);
+        let pairs = (blocks.saturating_mul(terms) / (CHUNKS * LANES)).clamp(self.lane_min, self.lane_max);
         (pairs / terms.max(1)).max(1)
     }
 
@@ -201,61 +199,58 @@ impl Cuda {
         })
     }
 
-    /// Runs `start` for every chunk on alternating lanes, and `finish` for each in order once its lane is
-    /// done.
-    fn chunks(
+    /// Does every job in some lane, of which each has a thread.
+    pub(crate) fn in_lanes<J: Send>(
         &mut self,
-        blocks: usize,
-        chunk: usize,
-        mut start: impl FnMut(&mut Lane, Pending) -> Result<(), Error>,
-        mut finish: impl FnMut(&[Block], Pending),
+        jobs: Vec<J>,
+        work: impl Fn(&mut Lane, J) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let mut pending: [Option<Pending>; 2] = [None; 2];
-        let mut turn = 0;
-        for at in (0..blocks).step_by(chunk) {
-            let (lane, slot) = (&mut self.lanes[turn], &mut pending[turn]);
-            if let Some(done) = slot.take() {
-                finish(lane.host()?, done);
-            }
-            let next = Pending { at, blocks: chunk.min(blocks - at) };
-            start(lane, next)?;
-            *slot = Some(next);
-            turn ^= 1;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let wanted = jobs.len().min(LANES.min(cores));
+        while self.lanes.len() < wanted {
+            let host = 6 * self.lane_max + 2 * self.host_digest;
+            let device = 15 * self.lane_max + 2 * digest::scratch(self.lane_max, self.host_digest);
+            self.lanes.push(Lane::new(self.session.module(), host, device)?);
         }
-        for turn in [turn, turn ^ 1] {
-            if let Some(done) = pending[turn].take() {
-                finish(self.lanes[turn].host()?, done);
+        let jobs = Mutex::new(jobs.into_iter());
+        let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let run = |lane: &mut Lane| -> Result<(), Error> {
+            lane.enter()?;
+            while let Some(job) = next() {
+                work(lane, job)?;
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        let Some((first, others)) = self.lanes[..wanted].split_first_mut() else { return Ok(()) };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = others.iter_mut().map(|lane| scope.spawn(|| run(lane))).collect();
+            let first = run(first);
+            let others = others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            others.fold(first, Result::and)
+        })
     }
 
     fn linear(&mut self, l: &mut LinearStage<'_>, negative: bool) -> Result<(), Error> {
         let (ring, x, y, total) = (ring_number(l.ring), l.x, l.y, l.z[0].len());
-        let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
-            let mut host = lane.host()?;
-            let mut copies = Copies::default();
-            for part in x.into_iter().chain(y) {
-                copies.push(split(&mut host, blocks), &part[at..at + blocks]);
-            }
-            copies.run();
+        let chunk = self.chunk(total, 1);
+        let ats = (0..total).step_by(chunk);
+        let jobs = ats.zip(cut_all(l.z.each_mut().map(|part| &mut **part), chunk, total)).collect();
+        self.in_lanes(jobs, |lane, (at, z): (usize, [&mut [Block]; 3])| {
+            let blocks = z[0].len();
+            let parts = x.into_iter().chain(y).map(|part| &part[at..at + blocks]);
+            fill(lane.host()?, parts);
             lane.upload(0, 0, 6 * blocks)?;
             let n = 3 * blocks;
-            let [x, y, z] = [0, n, 2 * n].map(|from| lane.address(from, n));
+            let [x, y, of_z] = [0, n, 2 * n].map(|from| lane.address(from, n));
             let negative = negative.into();
-            lane.launch(jobs::Linear { ring, negative, blocks: n as u64, x, y, z }, n as u64)?;
+            lane.launch(jobs::Linear { ring, negative, blocks: n as u64, x, y, z: of_z }, n as u64)?;
             lane.download(2 * n, 0, n)?;
-            lane.wipe(0, 3 * n)
-        };
-        let z = &mut l.z;
-        let finish = |host: &[Block], Pending { at, blocks }: Pending| {
-            let mut copies = Copies::default();
-            for (part, from) in z.iter_mut().zip(host.chunks(blocks)) {
-                copies.push(&mut part[at..at + blocks], from);
-            }
-            copies.run();
-        };
-        self.chunks(total, self.chunk(total, 1), start, finish)
+            lane.wipe(0, 3 * n)?;
+            take(lane.host()?, z);
+            Ok(())
+        })
     }
 
     fn multiply(&mut self, m: &mut MultiplyStage<'_>) -> Result<(), Error> {
@@ -268,103 +263,179 @@ impl Cuda {
         let (stage, keys) = (self.stage1(round, vouch)?, self.keys()?);
         let (terms, total, first) = (m.terms, m.z[0].len(), m.first);
         let chunk = self.chunk(total, terms);
-        let per_group = (self.chunk_max / chunk).clamp(1, terms.max(1));
-        let (x, y) = (m.x, m.y);
-        let few = FEW_THREADS.min(self.chunk_max);
-        let exposes = matches!(m.vouch, Vouch::Expose { .. });
-        let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
-            let layout =
-                ChunkLayout::new(blocks, per_group, (few / blocks).clamp(1, per_group.min(SLICES_MAX)));
-            // Once even if there are no terms: the sums are then zero.
-            for from in (0..terms.max(1)).step_by(per_group) {
-                let group = per_group.min(terms - from);
-                stage_factors(lane, x, y, total, at, blocks, from..from + group)?;
-                layout.cross(lane, stage.ring, group, from > 0)?;
-            }
+        let pass =
+            Pass { x: m.x, y: m.y, total, terms, per_group: (self.lane_max / chunk).clamp(1, terms.max(1)) };
+        let few = FEW_THREADS.min(self.lane_max);
+        let mut digests = vec![[Block::ZERO; 2]; total.div_ceil(chunk)];
+        let exposed = match &mut m.vouch {
+            Vouch::Expose { a, c } => [&mut **a, &mut **c],
+            _ => [&mut [][..], &mut []],
+        };
+        let z = m.z.each_mut().map(|part| &mut **part);
+        let [z0, z1, z2] = z;
+        let [of_a, of_c] = exposed;
+        let out = cut_all([z0, z1, z2, &mut *m.a, &mut *m.c, of_a, of_c], chunk, total);
+        let jobs = (0..total).step_by(chunk).zip(out).zip(&mut digests).collect();
+        self.in_lanes(jobs, |lane, ((at, out), digests): ((usize, [&mut [Block]; 7]), &mut [Block; 2])| {
+            let blocks = out[0].len();
+            let slices = (few / blocks).clamp(1, pass.per_group.min(SLICES_MAX));
+            let layout = ChunkLayout::new(blocks, pass.per_group, slices);
+            pass.cross(lane, &layout, stage.ring, at)?;
             let results = layout.seal(lane, &stage, first + at as u64)?;
             let [_, c, b] = layout.messages();
             // A follows the parts of the result.
             lane.download(layout.out, 0, 4 * blocks)?;
-            if exposes || stage.sends {
+            if vouch == VouchBy::Expose || stage.sends {
                 lane.download(c, 4 * blocks, blocks)?;
             }
-            if exposes {
+            if vouch == VouchBy::Expose {
                 lane.download(b, 5 * blocks, blocks)?;
             }
             download_digests(lane, results, 6 * blocks)?;
-            lane.wipe(0, layout.end(&stage))
-        };
-        let finish = |host: &[Block], Pending { at, blocks }: Pending| {
-            let here = at..at + blocks;
-            let out = |k: usize| &host[k * blocks..][..blocks];
-            let mut copies = Copies::default();
-            m.z.iter_mut().enumerate().for_each(|(k, part)| copies.push(&mut part[here.clone()], out(k)));
-            copies.push(&mut m.a[here.clone()], out(3));
-            if stage.sends {
-                copies.push(&mut m.c[here.clone()], out(4));
+            lane.wipe(0, layout.end(&stage))?;
+            let host = &*lane.host()?;
+            if stage.digests {
+                let [of_a, of_c] = digest_rests(host, 6 * blocks, blocks, stage.host);
+                let of_c = if stage.sends { &[] } else { of_c };
+                *digests =
+                    [(2, of_a), (1, of_c)].map(|(part, rest)| gf_digest(keys.tag(part), Block::ZERO, rest));
             }
-            match &mut m.vouch {
-                Vouch::Nothing => {}
-                Vouch::Digest([a, c]) => {
-                    let [of_a, of_c] = digest_rests(host, 6 * blocks, blocks, stage.host);
-                    *a = digest::append(keys.tag(2), *a, blocks, of_a);
-                    if !stage.sends {
-                        *c = digest::append(keys.tag(1), *c, blocks, of_c);
-                    }
-                }
-                Vouch::Expose { a, c } => {
-                    copies.push(&mut a[here.clone()], out(5));
-                    if !stage.sends {
-                        copies.push(&mut c[here.clone()], out(4));
-                    }
+            // C is sent, or vouched for.
+            let [z0, z1, z2, a, c, of_a, of_c] = out;
+            let from = [0, 1, 2, 3, 4, 5, 4];
+            for (part, from) in [z0, z1, z2, a, c, of_a, of_c].into_iter().zip(from) {
+                part.copy_from_slice(&host[from * blocks..][..part.len()]);
+            }
+            Ok(())
+        })?;
+        if let Vouch::Digest([a, c]) = &mut m.vouch {
+            for (at, [of_a, of_c]) in (0..total).step_by(chunk).zip(digests) {
+                let blocks = chunk.min(total - at) as u64;
+                *a = keys.tag(2).advance(*a, blocks) ^ of_a;
+                if !stage.sends {
+                    *c = keys.tag(1).advance(*c, blocks) ^ of_c;
                 }
             }
-            copies.run();
-        };
-        self.chunks(total, chunk, start, finish)
+        }
+        Ok(())
     }
 
     fn fold(&mut self, f: &mut FoldStage<'_>) -> Result<(), Error> {
         let round = StageRound { ring: f.ring, round: f.round, half: f.half, masked: f.masked };
         let (stage, keys) = (self.stage2(round, f.digests.is_some())?, self.keys()?);
         let (total, first, a, c) = (f.a.len(), f.first, f.a, f.c);
-        let z = std::cell::RefCell::new(&mut f.z);
-        let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
-            let (here, z) = (at..at + blocks, z.borrow());
-            let mut host = lane.host()?;
-            let mut copies = Copies::default();
-            let [z1, z2] = [0, 1].map(|k| &z[k][here.clone()]);
+        let chunk = self.chunk(total, 1);
+        let mut digests = vec![[Block::ZERO; 2]; total.div_ceil(chunk)];
+        let out = cut_all(f.z.each_mut().map(|part| &mut **part), chunk, total);
+        let jobs = (0..total).step_by(chunk).zip(out).zip(&mut digests).collect();
+        self.in_lanes(jobs, |lane, ((at, z), digests): ((usize, [&mut [Block]; 2]), &mut [Block; 2])| {
+            let blocks = z[0].len();
+            let here = at..at + blocks;
             let c = stage.receives.then(|| &c[here.clone()]);
-            for part in [z1, z2, &a[here.clone()]].into_iter().chain(c) {
-                copies.push(split(&mut host, blocks), part);
-            }
-            copies.run();
+            fill(lane.host()?, [&*z[0], &*z[1], &a[here]].into_iter().chain(c));
             lane.upload(0, 0, if stage.receives { 4 } else { 3 } * blocks)?;
-            let z = [0, 1].map(|k| lane.address(k * blocks, blocks));
+            let on_gpu = [0, 1].map(|k| lane.address(k * blocks, blocks));
             let places = [2 * blocks, 4 * blocks];
-            let results = launch_fold(lane, &stage, first + at as u64, blocks, z, places)?;
+            let results = launch_fold(lane, &stage, first + at as u64, blocks, on_gpu, places)?;
             lane.download(0, 0, 2 * blocks)?;
             download_digests(lane, results, 2 * blocks)?;
             let scratch = if stage.digests { 2 * digest::scratch(blocks, stage.host) } else { 0 };
-            lane.wipe(0, 4 * blocks + scratch)
-        };
-        let digests = &mut f.digests;
-        let finish = |host: &[Block], Pending { at, blocks }: Pending| {
-            let mut z = z.borrow_mut();
-            let mut copies = Copies::default();
-            for (part, from) in z.iter_mut().zip(host.chunks(blocks)) {
-                copies.push(&mut part[at..at + blocks], from);
+            lane.wipe(0, 4 * blocks + scratch)?;
+            let host = &*lane.host()?;
+            if stage.digests {
+                let [of_a, of_c] = digest_rests(host, 2 * blocks, blocks, stage.host);
+                let of_c = if stage.receives { of_c } else { &[] };
+                *digests = [of_a, of_c].map(|rest| gf_digest(keys.tag(0), Block::ZERO, rest));
             }
-            copies.run();
-            if let Some([of_a, of_c]) = digests {
-                let [a, c] = digest_rests(host, 2 * blocks, blocks, stage.host);
-                *of_a = digest::append(keys.tag(0), *of_a, blocks, a);
+            take(host, z);
+            Ok(())
+        })?;
+        if let Some([a, c]) = &mut f.digests {
+            for (at, [of_a, of_c]) in (0..total).step_by(chunk).zip(digests) {
+                let blocks = chunk.min(total - at) as u64;
+                *a = keys.tag(0).advance(*a, blocks) ^ of_a;
                 if stage.receives {
-                    *of_c = digest::append(keys.tag(0), *of_c, blocks, c);
+                    *c = keys.tag(0).advance(*c, blocks) ^ of_c;
                 }
             }
-        };
-        self.chunks(total, self.chunk(total, 1), start, finish)
+        }
+        Ok(())
+    }
+}
+
+/// Puts parts behind each other.
+fn fill<'a>(host: &mut [Block], parts: impl Iterator<Item = &'a [Block]>) {
+    let mut at = 0;
+    for part in parts {
+        host[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    }
+}
+
+/// Takes parts that lie behind each other.
+fn take<const N: usize>(host: &[Block], parts: [&mut [Block]; N]) {
+    let mut at = 0;
+    for part in parts {
+        part.copy_from_slice(&host[at..at + part.len()]);
+        at += part.len();
+    }
+}
+
+/// The same chunks of several vectors of `total` blocks, or of none.
+fn cut_all<const N: usize>(vectors: [&mut [Block]; N], chunk: usize, total: usize) -> Vec<[&mut [Block]; N]> {
+    let mut left = vectors;
+    let mut cut = Vec::new();
+    for at in (0..total).step_by(chunk) {
+        let blocks = chunk.min(total - at);
+        cut.push(left.each_mut().map(|vector| {
+            let now = blocks.min(vector.len());
+            let (now, rest) = std::mem::take(vector).split_at_mut(now);
+            *vector = rest;
+            now
+        }));
+    }
+    cut
+}
+
+/// The factors of a command, and how many terms of a chunk go to the GPU at once.
+#[derive(Clone, Copy)]
+struct Pass<'a> {
+    x: [&'a [Block]; 3],
+    y: [&'a [Block]; 3],
+    total: usize,
+    terms: usize,
+    per_group: usize,
+}
+
+impl Pass<'_> {
+    /// Queues the local products of a chunk, group by group.
+    fn cross(&self, lane: &mut Lane, layout: &ChunkLayout, ring: VectorRing, at: usize) -> Result<(), Error> {
+        // Once even if there are no terms: the sums are then zero.
+        for from in (0..self.terms.max(1)).step_by(self.per_group) {
+            let group = self.per_group.min(self.terms - from);
+            self.stage(lane, at, layout.blocks, from..from + group)?;
+            layout.cross(lane, ring, group, from > 0)?;
+        }
+        Ok(())
+    }
+
+    /// Copies terms of the factors of a chunk to the GPU: parts of x, then of y, each a run of blocks per
+    /// term.
+    fn stage(
+        &self,
+        lane: &mut Lane,
+        at: usize,
+        blocks: usize,
+        terms: std::ops::Range<usize>,
+    ) -> Result<(), Error> {
+        let staged = 6 * terms.len() * blocks;
+        let runs = self
+            .x
+            .into_iter()
+            .chain(self.y)
+            .flat_map(|part| terms.clone().map(move |term| &part[term * self.total + at..][..blocks]));
+        fill(lane.host()?, runs);
+        if staged > 0 { lane.upload(0, 0, staged) } else { Ok(()) }
     }
 }
 
@@ -397,6 +468,10 @@ impl Device for Cuda {
             DeviceCommand::Multiply(m) => self.multiply(m),
             DeviceCommand::Fold(f) => self.fold(f),
         }
+    }
+
+    fn least(&self) -> usize {
+        LEAST_PAIRS
     }
 
     fn memory(&mut self) -> Option<&mut dyn VectorMemory> {
@@ -524,32 +599,6 @@ impl Stage1 {
         let next = scratch + digest::scratch(blocks, self.host);
         Ok([of(self.digests, 2, a, scratch)?, of(self.digests && !self.sends, 1, c, next)?])
     }
-}
-
-/// Copies terms of the factors of a chunk to the GPU: parts of x, then of y, each a run of blocks per term.
-fn stage_factors(
-    lane: &mut Lane,
-    x: [&[Block]; 3],
-    y: [&[Block]; 3],
-    total: usize,
-    at: usize,
-    blocks: usize,
-    terms: std::ops::Range<usize>,
-) -> Result<(), Error> {
-    let staged = 6 * terms.len() * blocks;
-    let mut host = lane.host()?;
-    let mut copies = Copies::default();
-    for part in x.into_iter().chain(y) {
-        if blocks == total {
-            copies.push(split(&mut host, terms.len() * total), &part[terms.start * total..terms.end * total]);
-            continue;
-        }
-        for term in terms.clone() {
-            copies.push(split(&mut host, blocks), &part[term * total + at..][..blocks]);
-        }
-    }
-    copies.run();
-    if staged > 0 { lane.upload(0, 0, staged) } else { Ok(()) }
 }
 
 /// Queues copies of what is left of two digests, one behind the other from `to` on.

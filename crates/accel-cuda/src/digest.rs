@@ -3,7 +3,6 @@
 use crate::driver::Lane;
 use crate::jobs;
 use base::Error;
-use kernels::{Block, GfKey, gf_digest};
 
 /// Logarithm of how many blocks a thread takes.
 const TAKE_LOG: u32 = 3;
@@ -57,11 +56,6 @@ pub(crate) fn launch(
         (from, blocks, at) = (at, threads, at + threads);
     }
     Ok(DigestRest { from, blocks })
-}
-
-/// The digest of what has the digest `before`, followed by `blocks` blocks of which the GPU left this.
-pub(crate) fn append(key: &GfKey, before: Block, blocks: usize, rest: &[Block]) -> Block {
-    key.advance(before, blocks as u64) ^ gf_digest(key, Block::ZERO, rest)
 }
 
 #[cfg(test)]

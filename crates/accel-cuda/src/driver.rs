@@ -6,6 +6,10 @@
 //! within the buffers.
 #![expect(unsafe_code, reason = "calls into libraries of the vendor, with the argument at each")]
 
+mod places;
+
+pub(crate) use places::{Move, PlacedCopies, Registry, Stream};
+
 use crate::Gpu;
 use crate::jobs::{Kernel, KernelArgs};
 use base::{At, Error, Fault};
@@ -127,6 +131,9 @@ functions! {
         stream_create = c"cuStreamCreate"(*mut Handle, c_uint);
         stream_destroy = c"cuStreamDestroy_v2"(Handle);
         stream_wait = c"cuStreamSynchronize"(Handle);
+        host_register = c"cuMemHostRegister_v2"(*mut c_void, usize, c_uint);
+        host_unregister = c"cuMemHostUnregister"(*mut c_void);
+        copy_rows = c"cuMemcpy2DAsync_v2"(*const places::RowCopy, Handle);
         copy_in = c"cuMemcpyHtoDAsync_v2"(u64, *const c_void, usize, Handle);
         copy_out = c"cuMemcpyDtoHAsync_v2"(*mut c_void, u64, usize, Handle);
         set = c"cuMemsetD8Async"(u64, u8, usize, Handle);
@@ -378,11 +385,10 @@ impl Drop for Module {
 /// A stream, a pinned buffer on the host and one on the GPU. Both buffers are wiped on drop.
 pub(crate) struct Lane {
     module: Arc<Module>,
-    stream: Handle,
+    stream: Arc<Stream>,
     host: *mut Block,
     host_blocks: usize,
-    device: u64,
-    device_blocks: usize,
+    device: Arc<DeviceBuffer>,
     /// Whether anything was queued since the stream was last waited for.
     busy: bool,
 }
@@ -399,32 +405,24 @@ impl Lane {
     /// Buffers of so many blocks, at least one each. What is in the device's is undefined, the host's is
     /// zero.
     pub(crate) fn new(module: &Arc<Module>, host_blocks: usize, device_blocks: usize) -> Result<Self, Error> {
-        let mut lane = Self {
-            module: module.clone(),
-            stream: std::ptr::null_mut(),
-            host: std::ptr::null_mut(),
-            host_blocks,
-            device: 0,
-            device_blocks,
-            busy: false,
-        };
-        lane.enter()?;
-        let (api, mut stream, mut memory) =
-            (&module.context.runtime.api, std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: handles and addresses go to places of their types; drop gives back what was made.
+        let (stream, device) = (Stream::new(module)?, Arc::new(DeviceBuffer::new(module, device_blocks)?));
+        let (module, host) = (module.clone(), std::ptr::null_mut());
+        let mut lane = Self { module, stream, host, host_blocks, device, busy: false };
+        let mut memory = std::ptr::null_mut();
+        // SAFETY: the address goes to a place of its type; drop gives back what was made, which has this
+        // length.
         unsafe {
-            lane.done("making a stream", (api.stream_create)(&raw mut stream, NON_BLOCKING))?;
-            lane.stream = stream;
-            let status = (api.alloc_host)(&raw mut memory, bytes(host_blocks));
+            let status = (lane.api().alloc_host)(&raw mut memory, bytes(host_blocks));
             lane.done("allocating pinned memory", status)?;
             lane.host = memory.cast();
             lane.host.write_bytes(0, host_blocks);
-            let mut device = 0;
-            let status = (api.alloc)(&raw mut device, bytes(device_blocks));
-            lane.done("allocating device memory", status)?;
-            lane.device = device;
         }
         Ok(lane)
+    }
+
+    /// Its stream and its buffer on the GPU, for copies that somebody else makes.
+    pub(crate) fn parts(&self) -> (&Arc<Stream>, &Arc<DeviceBuffer>) {
+        (&self.stream, &self.device)
     }
 
     /// What its kernels are.
@@ -448,8 +446,7 @@ impl Lane {
     /// Waits for everything that was queued.
     pub(crate) fn wait(&mut self) -> Result<(), Error> {
         if self.busy {
-            // SAFETY: the stream exists.
-            self.done("running kernels", unsafe { (self.api().stream_wait)(self.stream) })?;
+            self.stream.wait()?;
             self.busy = false;
         }
         Ok(())
@@ -468,9 +465,7 @@ impl Lane {
     /// # Panics
     /// When it is not within the buffer.
     pub(crate) fn address(&self, from: usize, blocks: usize) -> u64 {
-        let within = from.checked_add(blocks).is_some_and(|end| end <= self.device_blocks);
-        assert!(within, "a range of the buffer on the GPU");
-        self.device + bytes(from) as u64
+        self.device.address(from, blocks)
     }
 
     fn host_range(&self, from: usize, blocks: usize) -> *mut Block {
@@ -519,7 +514,8 @@ impl Lane {
         let source = self.host_range(from, blocks);
         self.busy = true;
         // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
-        let status = unsafe { (self.api().copy_in)(target, source.cast(), bytes(blocks), self.stream) };
+        let status =
+            unsafe { (self.api().copy_in)(target, source.cast(), bytes(blocks), self.stream.handle) };
         self.done("copying to the GPU", status)
     }
 
@@ -528,7 +524,8 @@ impl Lane {
         let target = self.host_range(to, blocks);
         self.busy = true;
         // SAFETY: both ranges are within their buffers, and the host's is not touched before the next wait.
-        let status = unsafe { (self.api().copy_out)(target.cast(), source, bytes(blocks), self.stream) };
+        let status =
+            unsafe { (self.api().copy_out)(target.cast(), source, bytes(blocks), self.stream.handle) };
         self.done("copying from the GPU", status)
     }
 
@@ -537,7 +534,7 @@ impl Lane {
         let target = self.address(from, blocks);
         self.busy = true;
         // SAFETY: the range is within the buffer.
-        let status = unsafe { (self.api().set)(target, 0, bytes(blocks), self.stream) };
+        let status = unsafe { (self.api().set)(target, 0, bytes(blocks), self.stream.handle) };
         self.done("wiping device memory", status)
     }
 
@@ -567,7 +564,7 @@ impl Lane {
                 1,
                 1,
                 0,
-                self.stream,
+                self.stream.handle,
                 arguments.as_mut_ptr(),
                 extra,
             )
@@ -584,23 +581,13 @@ impl Drop for Lane {
             return;
         }
         let api = &self.module.context.runtime.api;
-        // SAFETY: nothing is freed before the stream has finished, each thing once, and none is used
-        // hereafter.
+        // SAFETY: the host's buffer is freed after the stream has finished, once, and not used hereafter.
         unsafe {
-            if self.device != 0 {
-                (api.set)(self.device, 0, bytes(self.device_blocks), self.stream);
-            }
-            (api.stream_wait)(self.stream);
-            if self.device != 0 {
-                (api.free)(self.device);
-            }
+            (api.stream_wait)(self.stream.handle);
             if !self.host.is_null() {
                 let host = std::slice::from_raw_parts_mut(self.host, self.host_blocks);
                 host.iter_mut().for_each(Zeroize::zeroize);
                 (api.free_host)(self.host.cast());
-            }
-            if !self.stream.is_null() {
-                (api.stream_destroy)(self.stream);
             }
         }
     }
@@ -638,6 +625,13 @@ impl DeviceBuffer {
         assert!(within, "a range of memory on the GPU");
         self.address + bytes(from) as u64
     }
+
+    /// As [`DeviceBuffer::address`], of bytes.
+    fn byte_address(&self, from: usize, count: usize) -> u64 {
+        let within = from.checked_add(count).is_some_and(|end| end <= bytes(self.blocks));
+        assert!(within, "bytes of memory on the GPU");
+        self.address + from as u64
+    }
 }
 
 impl Drop for DeviceBuffer {
@@ -655,13 +649,14 @@ impl Drop for DeviceBuffer {
     }
 }
 
-/// How often the emulator was given memory back, and how often something was left in it.
+/// How often the emulator was given memory back, how often something was left in it, and how many ranges of
+/// the host's memory are page-locked.
 #[cfg(test)]
-pub(crate) fn emulator_counts(library: &str) -> [u64; 2] {
+pub(crate) fn emulator_counts(library: &str) -> [u64; 3] {
     let library = Library::open(&[library.to_owned()], "no emulator").unwrap();
-    [c"emulator_frees", c"emulator_unwiped"].map(|name| {
+    [c"emulator_frees", c"emulator_unwiped", c"emulator_locked"].map(|name| {
         let symbol = library.symbol(name).unwrap();
-        // SAFETY: `emulator/driver.cpp` defines both without arguments, giving 64 bits.
+        // SAFETY: `emulator/driver.cpp` defines all without arguments, giving 64 bits.
         unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> u64>(symbol)() }
     })
 }

@@ -1,7 +1,8 @@
 //! Vectors that stay on the GPU: what its kernels do when PCIe is not in the way.
 
-use crate::Cuda;
 use crate::device::{ChunkLayout, Stage1, Stage2, StageRound, launch_fold};
+use crate::driver::Lane;
+use crate::{Cuda, digest};
 use accel::{BlockHalf, VectorRing, VouchBy};
 use base::Error;
 use kernels::Block;
@@ -10,7 +11,9 @@ use kernels::Block;
 /// comes in at stage 2 is what this seat would send: the content of messages makes no difference to the time
 /// that they take.
 pub struct Resident<'a> {
-    cuda: &'a mut Cuda,
+    /// Whose keys the kernels use.
+    _cuda: &'a mut Cuda,
+    lanes: [Lane; 2],
     layout: ChunkLayout,
     stages: [(Stage1, Stage2); 2],
     round: u64,
@@ -36,15 +39,17 @@ impl Cuda {
             self.stages(ring, BlockHalf::First, masked, digests)?,
             self.stages(ring, BlockHalf::Second, masked, digests)?,
         ];
-        for lane in &mut self.lanes {
-            lane.enter()?;
+        let device = 12 * blocks + 2 * digest::scratch(blocks, self.host_digest);
+        let lane = || Lane::new(self.session.module(), 6 * blocks, device);
+        let mut lanes = [lane()?, lane()?];
+        for lane in &mut lanes {
             for (i, block) in lane.host()?[..6 * blocks].iter_mut().enumerate() {
                 *block = Block((i as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
             }
             lane.upload(0, 0, 6 * blocks)?;
             lane.wait()?;
         }
-        Ok(Resident { cuda: self, layout, stages, round: 0 })
+        Ok(Resident { _cuda: self, lanes, layout, stages, round: 0 })
     }
 
     fn stages(
@@ -66,11 +71,11 @@ impl Resident<'_> {
     /// # Errors
     /// When the GPU failed.
     pub fn run(&mut self, times: usize) -> Result<(), Error> {
-        let Self { cuda, layout, stages, round } = self;
+        let Self { lanes, layout, stages, round, .. } = self;
         let blocks = layout.blocks;
         for _ in 0..times {
             let first = *round * blocks as u64;
-            for (lane, (stage1, stage2)) in cuda.lanes.iter_mut().zip(&*stages) {
+            for (lane, (stage1, stage2)) in lanes.iter_mut().zip(&*stages) {
                 layout.cross(lane, stage1.ring, 1, false)?;
                 layout.seal(lane, stage1, first)?;
                 // Parts 0 to 2, A and C follow one another in what stage 1 gives.
@@ -80,6 +85,6 @@ impl Resident<'_> {
             }
             *round += 1;
         }
-        cuda.lanes.iter_mut().try_for_each(super::driver::Lane::wait)
+        lanes.iter_mut().try_for_each(Lane::wait)
     }
 }

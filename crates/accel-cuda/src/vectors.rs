@@ -1,10 +1,11 @@
-//! Vectors that stay on the GPU, and chunks of products of them under way: every slot is a stream with
-//! pinned memory of its own for messages, so kernels of one chunk, copies of another and the network of a
-//! third go on at once. Only messages and digests cross the bus.
+//! Vectors that stay on the GPU, and chunks of products of them under way: every slot is a stream, and so is
+//! each of two copies to and from the memory of the transport, so kernels of one chunk, copies of another and
+//! the network of a third go on at once. Only messages and digests cross the bus.
 //!
 //! Buffers of a slot on the GPU, in runs of a chunk: A, C and the A that is vouched for, A and C that
-//! arrived, then scratch of digests of either stage, and sums of dot products of few blocks. On the host: A,
-//! C and what is vouched for, A and C that arrived, and what is left of four digests.
+//! arrived, then scratch of digests of either stage, and sums of dot products of few blocks. On the host, in
+//! pinned memory: what is vouched for and what arrived, where the host hashes them, and what is left of four
+//! digests.
 
 use crate::Cuda;
 use crate::device::{
@@ -12,25 +13,92 @@ use crate::device::{
     ring_number,
 };
 use crate::digest;
-use crate::driver::{DeviceBuffer, Lane};
+use crate::driver::{DeviceBuffer, Lane, Move, PlacedCopies, Registry, Stream};
 use crate::jobs::{self, Factors};
-use crate::staging::Copies;
-use accel::{DeviceVector, StageMessages, VectorMemory, VectorProduct, VectorRing, VectorTable, VouchBy};
+use accel::{
+    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorRing,
+    VectorTable, VouchBy, check_pieces,
+};
 use base::Error;
-use kernels::{Block, gf_digest};
+use kernels::{Block, Place, gf_digest};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Chunks under way: one is computed, one is sent, one arrives, and one is ready.
 const SLOTS: usize = 4;
+/// Blocks from which on a round of products is faster here than on one core: some ten launches and waits.
+const LEAST_BLOCKS: usize = 1 << 13;
 /// Buffers of dropped vectors that are kept for the next ones: allocation on a GPU waits for all its work.
 const SPARE: usize = 8;
 
 /// All vectors of a device, and its slots.
 #[derive(Default)]
 pub(crate) struct CudaVectors {
-    table: VectorTable<DeviceBuffer>,
-    spare: Vec<DeviceBuffer>,
+    table: VectorTable<Arc<DeviceBuffer>>,
+    spare: Vec<Arc<DeviceBuffer>>,
     slots: Vec<VectorSlot>,
+    /// For copies out and in.
+    streams: Option<[TwoStreams; 2]>,
+    registry: Arc<Registry>,
+}
+
+/// Two streams that are used in turn: while one copy is waited for, another goes on.
+#[derive(Clone)]
+struct TwoStreams {
+    streams: [Arc<Stream>; 2],
+    turn: Arc<AtomicUsize>,
+}
+
+impl TwoStreams {
+    fn next(&self) -> Arc<Stream> {
+        self.streams[self.turn.fetch_add(1, Relaxed) % 2].clone()
+    }
+}
+
+/// Where pieces of A and C lie in the buffer of a slot, and in the transport's memory.
+fn moves(pieces: &[MessagePiece], places: &[Vec<Place>], [a, c]: [usize; 2]) -> Vec<Move> {
+    let mut moves = Vec::new();
+    // One part after the other: then rows of one copy follow each other.
+    for of_c in [false, true] {
+        for (piece, places) in pieces.iter().zip(places).filter(|(piece, _)| piece.of_c == of_c) {
+            let mut at = (if of_c { c } else { a } + piece.blocks.start) * Block::BYTES;
+            for place in places {
+                moves.push((at, place.clone()));
+                at += place.bytes();
+            }
+        }
+    }
+    moves
+}
+
+/// What a chunk sends.
+struct CudaOutbox {
+    /// Where stage 1 is queued, until it was waited for.
+    stage: Option<Arc<Stream>>,
+    streams: TwoStreams,
+    buffer: Arc<DeviceBuffer>,
+    registry: Arc<Registry>,
+    /// Where A and C lie.
+    at: [usize; 2],
+    blocks: usize,
+    sends: bool,
+}
+
+impl Outbox for CudaOutbox {
+    fn copy(&mut self, pieces: &[MessagePiece], to: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
+        check_pieces(pieces, to, self.blocks)?;
+        if !self.sends && pieces.iter().any(|piece| piece.of_c) {
+            return Err(Error::misuse("a piece of what the chunk does not send"));
+        }
+        if let Some(stage) = &self.stage {
+            stage.wait()?;
+            self.stage = None;
+        }
+        let mut copies = PlacedCopies::new(self.streams.next(), self.buffer.clone());
+        copies.queue(true, &self.registry, &moves(pieces, to, self.at))?;
+        Ok(Box::new(copies))
+    }
 }
 
 /// A stream, and the chunk on it.
@@ -49,7 +117,17 @@ struct VectorChunk {
     stage1: Stage1,
     stage2: Stage2,
     vouch: VouchBy,
+    /// Where A, C and the A that is vouched for lie, and how long each run is.
+    out: ([usize; 3], usize),
     scratch: usize,
+}
+
+impl VectorChunk {
+    /// Where what is left of digests of stage 1 and of stage 2 lies on the host.
+    fn rests(&self) -> [usize; 2] {
+        let n = self.at.len();
+        [4 * n, 4 * n + 2 * digest::left(n, self.stage1.host)]
+    }
 }
 
 fn idle() -> Error {
@@ -64,7 +142,7 @@ impl VectorSlot {
 
 impl Cuda {
     /// The buffer of a vector.
-    fn buffer(&mut self, vector: &DeviceVector) -> Result<&mut DeviceBuffer, Error> {
+    fn buffer(&mut self, vector: &DeviceVector) -> Result<&mut Arc<DeviceBuffer>, Error> {
         let id = self.vectors.table.id(vector)?;
         self.vectors.table.at(id)
     }
@@ -79,8 +157,15 @@ impl Cuda {
         let few = FEW_THREADS.min(chunk);
         while self.vectors.slots.len() < SLOTS {
             let device = 5 * chunk + 4 * digest::scratch(chunk, self.host_digest) + 3 * few;
-            let lane = Lane::new(self.session.module(), 5 * chunk + 4 * self.host_digest, device)?;
+            let lane = Lane::new(self.session.module(), 4 * chunk + 4 * self.host_digest, device)?;
             self.vectors.slots.push(VectorSlot { lane, chunk: None });
+        }
+        if self.vectors.streams.is_none() {
+            let module = self.session.module();
+            let two = || -> Result<TwoStreams, Error> {
+                Ok(TwoStreams { streams: [Stream::new(module)?, Stream::new(module)?], turn: Arc::default() })
+            };
+            self.vectors.streams = Some([two()?, two()?]);
         }
         Ok(())
     }
@@ -92,28 +177,24 @@ impl Cuda {
         Ok([0, 1, 2].map(|part| buffer.address(part * blocks + from, to - from)))
     }
 
-    /// Copies between parts of a vector and the host, from block `at` on, through pinned memory of a lane.
-    fn copy(
+    /// Copies between parts of a vector, from block `at` on, and as many blocks of the host, of which each
+    /// part comes in chunks: through pinned memory of lanes.
+    fn copy<T: Send>(
         &mut self,
         vector: &DeviceVector,
-        at: usize,
-        blocks: usize,
-        mut work: impl FnMut(&mut Lane, &DeviceBuffer, usize, usize, Range<usize>) -> Result<(), Error>,
+        (at, blocks): (usize, usize),
+        parts: [impl Iterator<Item = T>; 3],
+        work: impl Fn(&mut Lane, &DeviceBuffer, usize, T) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let (id, of, chunk) = (self.vectors.table.id(vector)?, vector.blocks(), self.chunk_max);
+        let (of, chunk) = (vector.blocks(), self.lane_max);
         if at.checked_add(blocks).is_none_or(|end| end > of) {
             return Err(Error::misuse("blocks that a vector does not have"));
         }
-        self.session.enter()?;
-        let Self { vectors, lanes, .. } = self;
-        let buffer = vectors.table.at(id)?;
-        for part in 0..3 {
-            for from in (0..blocks).step_by(chunk) {
-                let some = from..blocks.min(from + chunk);
-                work(&mut lanes[0], buffer, part, part * of + at + from, some)?;
-            }
-        }
-        lanes[0].wait()
+        let buffer = self.buffer(vector)?.clone();
+        let of_part =
+            |(k, part): (usize, _)| (0..).step_by(chunk).map(move |from| k * of + at + from).zip(part);
+        let jobs = parts.into_iter().enumerate().flat_map(of_part).collect();
+        self.in_lanes(jobs, |lane, (place, some)| work(lane, &buffer, place, some))
     }
 }
 
@@ -126,6 +207,10 @@ impl VectorMemory for Cuda {
         SLOTS
     }
 
+    fn least_blocks(&self) -> usize {
+        LEAST_BLOCKS
+    }
+
     fn make(&mut self, ring: VectorRing, blocks: usize) -> Result<DeviceVector, Error> {
         self.session.enter()?;
         self.open_slots()?;
@@ -136,7 +221,7 @@ impl VectorMemory for Cuda {
         let excess = vectors.spare.len().saturating_sub(SPARE + usize::from(fits.is_some()));
         let buffer = match fits {
             Some(found) => vectors.spare.remove(found),
-            None => DeviceBuffer::new(self.session.module(), all)?,
+            None => Arc::new(DeviceBuffer::new(self.session.module(), all)?),
         };
         vectors.spare.drain(..excess);
         Ok(vectors.table.insert(ring, blocks, buffer))
@@ -146,26 +231,23 @@ impl VectorMemory for Cuda {
         if parts.iter().any(|part| part.len() != to.blocks()) {
             return Err(Error::misuse("what is written is not as long as the vector"));
         }
-        self.copy(to, 0, to.blocks(), |lane, buffer, part, at, some| {
-            let mut copies = Copies::default();
-            let n = some.len();
-            copies.push(&mut lane.host()?[..n], &parts[part][some]);
-            copies.run();
-            lane.upload_to(0, buffer, at, n)
+        let (all, chunk) = ((0, to.blocks()), self.lane_max);
+        self.copy(to, all, parts.map(|part| part.chunks(chunk)), |lane, buffer, place, some| {
+            lane.host()?[..some.len()].copy_from_slice(some);
+            lane.upload_to(0, buffer, place, some.len())?;
+            lane.wait()
         })
     }
 
-    fn read(&mut self, from: &DeviceVector, at: usize, mut parts: [&mut [Block]; 3]) -> Result<(), Error> {
-        let blocks = parts[0].len();
+    fn read(&mut self, from: &DeviceVector, at: usize, parts: [&mut [Block]; 3]) -> Result<(), Error> {
+        let (blocks, chunk) = (parts[0].len(), self.lane_max);
         if parts.iter().any(|part| part.len() != blocks) {
             return Err(Error::misuse("parts of different lengths"));
         }
-        self.copy(from, at, blocks, |lane, buffer, part, at, some| {
-            lane.download_from(buffer, at, 0, some.len())?;
-            let mut copies = Copies::default();
-            let n = some.len();
-            copies.push(&mut parts[part][some], &lane.host()?[..n]);
-            copies.run();
+        let parts = parts.map(|part| part.chunks_mut(chunk));
+        self.copy(from, (at, blocks), parts, |lane, buffer, place, some| {
+            lane.download_from(buffer, place, 0, some.len())?;
+            some.copy_from_slice(&lane.host()?[..some.len()]);
             Ok(())
         })
     }
@@ -187,8 +269,8 @@ impl VectorMemory for Cuda {
         let ([x, ..], [y, ..], [z, ..]) = (x?, y?, z?);
         let all = 3 * blocks as u64;
         let job = jobs::Linear { ring: ring_number(ring), negative: negative.into(), blocks: all, x, y, z };
-        self.lanes[0].launch(job, all)?;
-        self.lanes[0].wait()
+        self.session.launch(job, all)?;
+        self.session.wait()
     }
 
     fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
@@ -202,12 +284,13 @@ impl VectorMemory for Cuda {
         let round = StageRound { ring, round: product.round, half, masked: product.masked };
         let stage1 = self.stage1(round, product.vouch)?;
         let stage2 = self.stage2(round, product.vouch == VouchBy::Digest)?;
-        let (from, to) = (at.start, (terms.max(1) - 1) * of + at.end);
-        let factors = Factors {
-            x: self.places(product.x, from, to)?,
-            y: self.places(product.y, from, to)?,
-            stride: of as u64,
-        };
+        let mut factors = Vec::with_capacity(product.factors.len());
+        for [x, y] in product.factors {
+            let terms = x.blocks() / of;
+            let (from, to) = (at.start, (terms.max(1) - 1) * of + at.end);
+            let [x, y] = [self.places(x, from, to)?, self.places(y, from, to)?];
+            factors.push((terms as u64, Factors { x, y, stride: of as u64 }));
+        }
         let z = self.places(product.z, at.start, at.end)?;
         let id = self.vectors.table.id(product.z)?;
         let few = FEW_THREADS.min(self.chunk_max);
@@ -219,86 +302,133 @@ impl VectorMemory for Cuda {
         let runs = slices * blocks;
         let [a, c, b] = [0, 1, 2].map(|k| from + k * runs);
         let places = [a, c, b].map(|from| lane.address(from, runs));
-        let cross = jobs::Cross {
-            ring: ring_number(ring),
-            blocks: blocks as u64,
-            terms: terms as u64,
-            slices: slices as u64,
-            goes_on: 0,
-            factors,
-            a: places[0],
-            b: places[2],
-            c: places[1],
-        };
-        lane.launch(cross, runs as u64)?;
+        for (i, (terms, factors)) in factors.into_iter().enumerate() {
+            let cross = jobs::Cross {
+                ring: ring_number(ring),
+                blocks: blocks as u64,
+                terms,
+                slices: slices as u64,
+                goes_on: u64::from(i > 0),
+                factors,
+                a: places[0],
+                b: places[2],
+                c: places[1],
+            };
+            lane.launch(cross, runs as u64)?;
+        }
         stage1.seal(lane, at.start as u64, blocks, slices, z, places)?;
         let digests = stage1.digest(lane, blocks, [b, c], scratch)?;
-        let exposes = product.vouch == VouchBy::Expose;
-        lane.download(a, 0, blocks)?;
-        if stage1.sends || exposes {
-            lane.download(c, blocks, blocks)?;
+        if product.vouch == VouchBy::Expose {
+            lane.download(b, 0, blocks)?;
+            if !stage1.sends {
+                lane.download(c, blocks, blocks)?;
+            }
         }
-        if exposes {
-            lane.download(b, 2 * blocks, blocks)?;
-        }
-        download_digests(lane, digests, 5 * blocks)?;
-        if slices > 1 {
-            lane.wipe(from, 3 * runs)?;
-        }
-        let vouch = product.vouch;
-        slot.chunk = Some(VectorChunk { at, z: id, of, stage1, stage2, vouch, scratch });
+        download_digests(lane, digests, 4 * blocks)?;
+        let (vouch, out) = (product.vouch, ([a, c, b], runs));
+        slot.chunk = Some(VectorChunk { at, z: id, of, stage1, stage2, vouch, out, scratch });
         Ok(())
     }
 
-    fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error> {
+    fn vouched(&mut self, slot: usize) -> Result<StageVouch<'_>, Error> {
         self.session.enter()?;
         let keys = self.keys()?;
         let slot = self.slot(slot)?;
         let chunk = slot.chunk()?;
-        let (n, sends) = (chunk.at.len(), chunk.stage1.sends);
-        let (sent, rest) = slot.lane.host()?.split_at_mut(3 * n);
-        let (inbox, rests) = rest.split_at_mut(2 * n);
-        let [a, c, b] = [0, 1, 2].map(|k| &sent[k * n..(k + 1) * n]);
-        let exposed = (chunk.vouch == VouchBy::Expose).then_some([b, if sends { &[] } else { c }]);
-        let digests = (chunk.vouch == VouchBy::Digest).then(|| {
-            let [of_a, of_c] = digest_rests(rests, 0, n, chunk.stage1.host);
-            let of_c = if sends { &[] } else { of_c };
-            [(2, of_a), (1, of_c)].map(|(part, rest)| gf_digest(keys.tag(part), Block::ZERO, rest))
-        });
-        let (arrived_a, arrived_c) = inbox.split_at_mut(n);
-        let inbox = [arrived_a, &mut arrived_c[..if chunk.stage2.receives { n } else { 0 }]];
-        Ok(StageMessages { a, c: if sends { c } else { &[] }, exposed, digests, inbox })
+        let (n, sends, host) = (chunk.at.len(), chunk.stage1.sends, slot.lane.host()?);
+        Ok(match chunk.vouch {
+            VouchBy::Nothing => StageVouch::Nothing,
+            VouchBy::Expose => StageVouch::Blocks([&host[..n], if sends { &[] } else { &host[n..2 * n] }]),
+            VouchBy::Digest => {
+                let [of_a, of_c] = digest_rests(host, chunk.rests()[0], n, chunk.stage1.host);
+                let of_c = if sends { &[] } else { of_c };
+                let digest = |(part, rest)| gf_digest(keys.tag(part), Block::ZERO, rest);
+                StageVouch::Digests([(2, of_a), (1, of_c)].map(digest))
+            }
+        })
+    }
+
+    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error> {
+        let chunk = self.slot(slot)?.chunk()?;
+        let CudaVectors { slots, streams, registry, .. } = &self.vectors;
+        let [streams, _] = streams.clone().ok_or_else(idle)?;
+        let (stage, buffer) = slots[slot].lane.parts();
+        let [a, c, _] = chunk.out.0;
+        Ok(Box::new(CudaOutbox {
+            stage: Some(stage.clone()),
+            streams,
+            buffer: buffer.clone(),
+            registry: registry.clone(),
+            at: [a, c],
+            blocks: chunk.at.len(),
+            sends: chunk.stage1.sends,
+        }))
+    }
+
+    fn arrive(
+        &mut self,
+        slot: usize,
+        pieces: &[MessagePiece],
+        from: &[Vec<Place>],
+    ) -> Result<Box<dyn Copying>, Error> {
+        let chunk = self.slot(slot)?.chunk()?;
+        let n = chunk.at.len();
+        check_pieces(pieces, from, n)?;
+        if !chunk.stage2.receives && pieces.iter().any(|piece| piece.of_c) {
+            return Err(Error::misuse("a piece of what the chunk does not receive"));
+        }
+        let CudaVectors { slots, streams, registry, .. } = &self.vectors;
+        let [_, streams] = streams.as_ref().ok_or_else(idle)?;
+        let mut copies = PlacedCopies::new(streams.next(), slots[slot].lane.parts().1.clone());
+        copies.queue(false, registry, &moves(pieces, from, [3 * n, 4 * n]))?;
+        Ok(Box::new(copies))
     }
 
     fn fold(&mut self, slot: usize) -> Result<(), Error> {
         self.session.enter()?;
         let chunk = self.slot(slot)?.chunk()?;
-        let (n, of) = (chunk.at.len(), chunk.of);
+        let (n, of, receives) = (chunk.at.len(), chunk.of, chunk.stage2.receives);
         let buffer = self.vectors.table.at(chunk.z)?;
         let z = [1, 2].map(|part| buffer.address(part * of + chunk.at.start, n));
         let lane = &mut self.slot(slot)?.lane;
-        lane.upload(3 * n, 3 * n, if chunk.stage2.receives { 2 * n } else { n })?;
         let each = digest::scratch(n, chunk.stage2.host);
         let scratch = chunk.scratch + 2 * each;
         let digests = launch_fold(lane, &chunk.stage2, chunk.at.start as u64, n, z, [3 * n, scratch])?;
-        let left = digest::left(n, chunk.stage2.host);
-        download_digests(lane, digests, 5 * n + 2 * left)?;
-        lane.wipe(0, chunk.scratch + 4 * each)
+        download_digests(lane, digests, chunk.rests()[1])?;
+        if chunk.vouch == VouchBy::Expose {
+            lane.download(3 * n, 2 * n, if receives { 2 * n } else { n })?;
+        }
+        // What the chunk sends may still be under way.
+        lane.wipe(3 * n, chunk.scratch + 4 * each - 3 * n)
     }
 
-    fn settle(&mut self, slot: usize) -> Result<Option<[Block; 2]>, Error> {
+    fn arrived(&mut self, slot: usize) -> Result<StageVouch<'_>, Error> {
         self.session.enter()?;
         let keys = self.keys()?;
         let slot = self.slot(slot)?;
         let chunk = slot.chunk()?;
-        let n = chunk.at.len();
-        let host = slot.lane.host()?;
-        let left = digest::left(n, chunk.stage2.host);
-        let [of_a, of_c] = digest_rests(host, 5 * n + 2 * left, n, chunk.stage2.host);
-        let of_c = if chunk.stage2.receives { of_c } else { &[] };
-        let digest = |rest: &[Block]| gf_digest(keys.tag(0), Block::ZERO, rest);
-        let digests = (chunk.vouch == VouchBy::Digest).then(|| [digest(of_a), digest(of_c)]);
+        let (n, receives, host) = (chunk.at.len(), chunk.stage2.receives, slot.lane.host()?);
+        Ok(match chunk.vouch {
+            VouchBy::Nothing => StageVouch::Nothing,
+            VouchBy::Expose => {
+                StageVouch::Blocks([&host[2 * n..3 * n], if receives { &host[3 * n..4 * n] } else { &[] }])
+            }
+            VouchBy::Digest => {
+                let [of_a, of_c] = digest_rests(host, chunk.rests()[1], n, chunk.stage2.host);
+                let digest = |rest: &[Block]| gf_digest(keys.tag(0), Block::ZERO, rest);
+                StageVouch::Digests([digest(of_a), digest(if receives { of_c } else { &[] })])
+            }
+        })
+    }
+
+    fn settle(&mut self, slot: usize) -> Result<(), Error> {
+        self.session.enter()?;
+        let slot = self.slot(slot)?;
+        let ([from, ..], runs) = slot.chunk()?.out;
+        slot.lane.wait()?;
+        // Queued before anything of the next chunk.
+        slot.lane.wipe(from, 3 * runs)?;
         slot.chunk = None;
-        Ok(digests)
+        Ok(())
     }
 }

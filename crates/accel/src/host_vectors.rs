@@ -1,11 +1,15 @@
 //! Vectors of devices that have no memory of their own: they lie in that of the host, and every stage is a
 //! command.
 
-use crate::vectors::{DeviceVector, StageMessages, VectorProduct, VectorTable, VouchBy};
+use crate::vectors::{
+    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorProduct, VectorTable, VouchBy,
+    check_pieces,
+};
 use crate::{BlockHalf, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, VectorRing, Vouch};
 use base::Error;
-use kernels::Block;
+use kernels::{Block, Place};
 use std::ops::Range;
+use std::sync::Arc;
 use zeroize::Zeroize;
 
 /// Blocks of a chunk: it and its factors fit a second-level cache.
@@ -38,17 +42,56 @@ struct HostChunk {
     z: u64,
     masked: bool,
     vouch: VouchBy,
-    sent: [Vec<Block>; 2],
+    sent: Arc<HostMessages>,
     exposed: [Vec<Block>; 2],
     vouched: [Block; 2],
     arrived: [Vec<Block>; 2],
     received: [Block; 2],
 }
 
+impl HostChunk {
+    fn vouch_of<'a>(&self, digests: [Block; 2], [a, c]: &'a [Vec<Block>; 2]) -> StageVouch<'a> {
+        match self.vouch {
+            VouchBy::Nothing => StageVouch::Nothing,
+            VouchBy::Digest => StageVouch::Digests(digests),
+            VouchBy::Expose => StageVouch::Blocks([a, c]),
+        }
+    }
+}
+
 impl Drop for HostChunk {
     fn drop(&mut self) {
-        let all = self.sent.iter_mut().chain(&mut self.exposed).chain(&mut self.arrived);
-        all.for_each(Zeroize::zeroize);
+        self.exposed.iter_mut().chain(&mut self.arrived).for_each(Zeroize::zeroize);
+    }
+}
+
+/// A and C of a chunk, wiped on drop.
+struct HostMessages([Vec<Block>; 2]);
+
+impl Drop for HostMessages {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(Zeroize::zeroize);
+    }
+}
+
+impl Outbox for Arc<HostMessages> {
+    fn copy(&mut self, pieces: &[MessagePiece], to: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
+        check_pieces(pieces, to, self.0[0].len())?;
+        for (piece, places) in pieces.iter().zip(to) {
+            let some = self.0[usize::from(piece.of_c)].get(piece.blocks.clone());
+            let some = some.ok_or_else(|| Error::misuse("a piece of what the chunk does not send"))?;
+            Place::write_all(places, Block::bytes_of(some));
+        }
+        Ok(Box::new(Copied))
+    }
+}
+
+/// The host has copied when it says so.
+struct Copied;
+
+impl Copying for Copied {
+    fn wait(self: Box<Self>) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -66,6 +109,11 @@ impl HostVectors {
     pub fn make(&mut self, ring: VectorRing, blocks: usize) -> DeviceVector {
         drop(self.table.dropped());
         self.table.insert(ring, blocks, HostVector::zero(blocks))
+    }
+
+    /// Whether a vector lies here.
+    pub fn has(&self, vector: &DeviceVector) -> bool {
+        self.table.id(vector).is_ok()
     }
 
     fn parts(&mut self, vector: &DeviceVector) -> Result<&mut [Vec<Block>; 3], Error> {
@@ -117,13 +165,15 @@ impl HostVectors {
         if self.chunk(slot).is_ok() {
             return Err(Error::misuse("a chunk is under way in this slot"));
         }
-        let runs = |parts: &[Vec<Block>; 3]| {
-            let some = |part: &Vec<Block>| {
-                (0..terms).flat_map(|term| &part[term * of..][at.clone()]).copied().collect()
-            };
-            HostVector(parts.each_ref().map(some))
-        };
-        let [x, y] = [runs(self.parts(product.x)?), runs(self.parts(product.y)?)];
+        let mut factors = [HostVector::default(), HostVector::default()];
+        for pair in product.factors {
+            for (into, from) in factors.iter_mut().zip(pair) {
+                for (into, part) in into.0.iter_mut().zip(self.parts(from)?) {
+                    part.chunks(of).for_each(|term| into.extend_from_slice(&term[at.clone()]));
+                }
+            }
+        }
+        let [x, y] = factors;
         let (sends, receives) = (product.half.sends(seat), product.half.receives(seat));
         let some = |there: bool| vec![Block::ZERO; if there { n } else { 0 }];
         let exposes = product.vouch == VouchBy::Expose;
@@ -135,14 +185,15 @@ impl HostVectors {
             z: self.table.id(product.z)?,
             masked: product.masked,
             vouch: product.vouch,
-            sent: [some(true), some(sends)],
+            sent: Arc::new(HostMessages(Default::default())),
             exposed: [some(exposes), some(exposes && !sends)],
             vouched: [Block::ZERO; 2],
             arrived: [some(true), some(receives)],
             received: [Block::ZERO; 2],
         };
         let z = self.parts(product.z)?.each_mut().map(|part| &mut part[at.clone()]);
-        let [a, c] = &mut chunk.sent;
+        let mut sent = HostMessages([some(true), some(sends)]);
+        let [a, c] = &mut sent.0;
         let [of_a, of_c] = &mut chunk.exposed;
         let vouch = match product.vouch {
             VouchBy::Nothing => Vouch::Nothing,
@@ -163,6 +214,7 @@ impl HostVectors {
             masked: chunk.masked,
             vouch,
         }))?;
+        chunk.sent = Arc::new(sent);
         self.chunks[slot] = Some(chunk);
         Ok(())
     }
@@ -172,13 +224,29 @@ impl HostVectors {
         self.chunks.get_mut(slot).and_then(Option::as_mut).ok_or_else(none)
     }
 
-    pub fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error> {
+    pub fn vouched(&mut self, slot: usize) -> Result<StageVouch<'_>, Error> {
         let chunk = self.chunk(slot)?;
-        let ([a, c], [of_a, of_c]) = (&chunk.sent, &chunk.exposed);
-        let exposed = (chunk.vouch == VouchBy::Expose).then_some([&of_a[..], of_c]);
-        let digests = (chunk.vouch == VouchBy::Digest).then_some(chunk.vouched);
-        let inbox = chunk.arrived.each_mut().map(Vec::as_mut_slice);
-        Ok(StageMessages { a, c, exposed, digests, inbox })
+        Ok(chunk.vouch_of(chunk.vouched, &chunk.exposed))
+    }
+
+    pub fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error> {
+        Ok(Box::new(self.chunk(slot)?.sent.clone()))
+    }
+
+    pub fn arrive(
+        &mut self,
+        slot: usize,
+        pieces: &[MessagePiece],
+        from: &[Vec<Place>],
+    ) -> Result<Box<dyn Copying>, Error> {
+        let chunk = self.chunk(slot)?;
+        check_pieces(pieces, from, chunk.at.len())?;
+        for (piece, places) in pieces.iter().zip(from) {
+            let some = chunk.arrived[usize::from(piece.of_c)].get_mut(piece.blocks.clone());
+            let some = some.ok_or_else(|| Error::misuse("a piece of what the chunk does not receive"))?;
+            Place::read_all(places, Block::bytes_of_mut(some));
+        }
+        Ok(Box::new(Copied))
     }
 
     pub fn fold(&mut self, slot: usize, run: &mut RunCommand<'_>) -> Result<(), Error> {
@@ -199,10 +267,14 @@ impl HostVectors {
         }))
     }
 
-    pub fn settle(&mut self, slot: usize) -> Result<Option<[Block; 2]>, Error> {
+    pub fn arrived(&mut self, slot: usize) -> Result<StageVouch<'_>, Error> {
         let chunk = self.chunk(slot)?;
-        let digests = (chunk.vouch == VouchBy::Digest).then_some(chunk.received);
+        Ok(chunk.vouch_of(chunk.received, &chunk.arrived))
+    }
+
+    pub fn settle(&mut self, slot: usize) -> Result<(), Error> {
+        self.chunk(slot)?;
         self.chunks[slot] = None;
-        Ok(digests)
+        Ok(())
     }
 }

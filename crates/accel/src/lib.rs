@@ -40,7 +40,10 @@ pub use kernels::VectorRing;
 pub use queue::DeviceQueue;
 pub use seat::{BlockHalf, Seat};
 pub use streams::{SeatKeys, StreamName, Use};
-pub use vectors::{DeviceVector, StageMessages, VectorMemory, VectorProduct, VectorTable, VouchBy};
+pub use vectors::{
+    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorTable,
+    VouchBy, check_pieces,
+};
 
 use base::Error;
 use std::sync::Arc;
@@ -61,6 +64,11 @@ pub trait Device: Send {
     /// # Errors
     /// A misuse, or the device failed: nothing of its output may be used.
     fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error>;
+
+    /// Blocks, times terms, from which on a command is worth this device: see [`DeviceQueue::with_cpu`].
+    fn least(&self) -> usize {
+        0
+    }
 
     /// Its own memory, if vectors can stay in it.
     fn memory(&mut self) -> Option<&mut dyn VectorMemory> {

@@ -3,11 +3,12 @@
 use crate::host_vectors::{HOST_CHUNK_BLOCKS, HOST_SLOTS, HostVectors, RunCommand};
 use crate::split::{blocks, cut, put_together, terms};
 use crate::{
-    Cpu, Device, DeviceCommand, DeviceVector, SeatKeys, StageMessages, VectorMemory, VectorProduct,
-    VectorRing, check,
+    Copying, Cpu, Device, DeviceCommand, DeviceVector, MessagePiece, Outbox, SeatKeys, StageVouch,
+    VectorMemory, VectorProduct, VectorRing, check,
 };
 use base::Error;
-use kernels::Block;
+use kernels::{Block, Place};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Blocks, times terms, that are worth a thread of a device: some ten times what it takes to start one.
@@ -19,8 +20,13 @@ pub struct DeviceQueue {
     devices: Vec<Box<dyn Device>>,
     worth: usize,
     keys: Option<Arc<SeatKeys>>,
-    /// Vectors, where the device has no memory of its own or is one of several.
+    /// Vectors, where the device has no memory of its own, or is one of several, or is not worth it.
     vectors: HostVectors,
+    /// Slots whose chunks are of such vectors.
+    hosted: BTreeSet<usize>,
+    /// What takes commands that the devices are not worth, and how many it took.
+    cpu: Option<Cpu>,
+    taken: u64,
 }
 
 impl Default for DeviceQueue {
@@ -34,13 +40,27 @@ impl DeviceQueue {
     #[must_use]
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
         assert!(!devices.is_empty(), "a queue has a device");
-        Self { devices, worth: WORTH, keys: None, vectors: HostVectors::default() }
+        let (vectors, hosted) = (HostVectors::default(), BTreeSet::new());
+        Self { devices, worth: WORTH, keys: None, vectors, hosted, cpu: None, taken: 0 }
     }
 
     /// The same queue, which gives no device less than `blocks` times terms of a command; at least 1.
     #[must_use]
     pub fn with_least(self, blocks: usize) -> Self {
         Self { worth: blocks.max(1), ..self }
+    }
+
+    /// The same queue, with the CPU for commands and vectors that are too short for the devices: a GPU takes
+    /// longer to begin than the CPU to end.
+    #[must_use]
+    pub fn with_cpu(self) -> Self {
+        Self { cpu: Some(Cpu::default()), ..self }
+    }
+
+    /// Commands that the CPU took over from the devices so far.
+    #[must_use]
+    pub fn taken_over(&self) -> u64 {
+        self.taken
     }
 
     /// The name of its first device.
@@ -61,6 +81,7 @@ impl DeviceQueue {
     /// Those of the devices.
     pub fn configure(&mut self, keys: &Arc<SeatKeys>) -> Result<(), Error> {
         self.devices.iter_mut().try_for_each(|device| device.configure(keys.clone()))?;
+        self.cpu.iter_mut().try_for_each(|cpu| cpu.configure(keys.clone()))?;
         self.keys = Some(keys.clone());
         Ok(())
     }
@@ -72,6 +93,11 @@ impl DeviceQueue {
     pub fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error> {
         let keys = self.keys.clone().ok_or_else(|| Error::misuse("the queue has no keys yet"))?;
         let work = blocks(command).saturating_mul(terms(command));
+        let least = self.devices[0].least();
+        if let Some(cpu) = self.cpu.as_mut().filter(|_| work < least) {
+            self.taken += 1;
+            return cpu.run(command);
+        }
         let parts = (work / self.worth).min(self.devices.len()).min(blocks(command)).max(1);
         if parts == 1 {
             return self.devices[0].run(command);
@@ -115,6 +141,23 @@ impl DeviceQueue {
         if let [device] = &mut self.devices[..] { device.memory() } else { None }
     }
 
+    /// The memory of a vector, unless it lies on the host.
+    fn memory_of(&mut self, vector: &DeviceVector) -> Option<&mut dyn VectorMemory> {
+        if self.vectors.has(vector) { None } else { self.memory() }
+    }
+
+    /// The memory of what is under way in a slot, unless it lies on the host.
+    fn memory_at(&mut self, slot: usize) -> Option<&mut dyn VectorMemory> {
+        if self.hosted.contains(&slot) { None } else { self.memory() }
+    }
+
+    /// Blocks of a chunk of products of vectors that lie where this one does, and how many of these may be
+    /// under way.
+    pub fn chunks_of(&mut self, vector: &DeviceVector) -> [usize; 2] {
+        let host = [HOST_CHUNK_BLOCKS, HOST_SLOTS];
+        self.memory_of(vector).map_or(host, |memory| [memory.chunk_blocks(), memory.slots()])
+    }
+
     /// Does something with the host's vectors that takes commands.
     fn on_host<T>(&mut self, work: impl FnOnce(&mut HostVectors, &mut RunCommand<'_>) -> T) -> T {
         let mut vectors = std::mem::take(&mut self.vectors);
@@ -134,21 +177,22 @@ impl VectorMemory for DeviceQueue {
     }
 
     fn make(&mut self, ring: VectorRing, blocks: usize) -> Result<DeviceVector, Error> {
+        let shorter = self.cpu.is_some();
         match self.memory() {
-            Some(memory) => memory.make(ring, blocks),
-            None => Ok(self.vectors.make(ring, blocks)),
+            Some(memory) if !shorter || blocks >= memory.least_blocks() => memory.make(ring, blocks),
+            _ => Ok(self.vectors.make(ring, blocks)),
         }
     }
 
     fn write(&mut self, to: &DeviceVector, parts: [&[Block]; 3]) -> Result<(), Error> {
-        match self.memory() {
+        match self.memory_of(to) {
             Some(memory) => memory.write(to, parts),
             None => self.vectors.write(to, parts),
         }
     }
 
     fn read(&mut self, from: &DeviceVector, at: usize, parts: [&mut [Block]; 3]) -> Result<(), Error> {
-        match self.memory() {
+        match self.memory_of(from) {
             Some(memory) => memory.read(from, at, parts),
             None => self.vectors.read(from, at, parts),
         }
@@ -161,7 +205,7 @@ impl VectorMemory for DeviceQueue {
         y: &DeviceVector,
         z: &DeviceVector,
     ) -> Result<(), Error> {
-        match self.memory() {
+        match self.memory_of(z) {
             Some(memory) => memory.linear(negative, x, y, z),
             None => self.on_host(|vectors, run| vectors.linear(negative, [x, y, z], run)),
         }
@@ -169,30 +213,62 @@ impl VectorMemory for DeviceQueue {
 
     fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
         let keys = self.keys.clone().ok_or_else(|| Error::misuse("the queue has no keys yet"))?;
-        match self.memory() {
-            Some(memory) => memory.start(slot, product),
-            None => self.on_host(|vectors, run| vectors.start(keys.seat(), slot, product, run)),
+        if let Some(memory) = self.memory_of(product.z) {
+            return memory.start(slot, product);
+        }
+        self.on_host(|vectors, run| vectors.start(keys.seat(), slot, product, run))?;
+        self.hosted.insert(slot);
+        Ok(())
+    }
+
+    fn vouched(&mut self, slot: usize) -> Result<StageVouch<'_>, Error> {
+        if self.memory_at(slot).is_some() {
+            return self.memory_at(slot).expect("it was there").vouched(slot);
+        }
+        self.vectors.vouched(slot)
+    }
+
+    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error> {
+        match self.memory_at(slot) {
+            Some(memory) => memory.outbox(slot),
+            None => self.vectors.outbox(slot),
         }
     }
 
-    fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error> {
-        if self.keeps_vectors() {
-            return self.memory().expect("it was there").messages(slot);
+    fn arrive(
+        &mut self,
+        slot: usize,
+        pieces: &[MessagePiece],
+        from: &[Vec<Place>],
+    ) -> Result<Box<dyn Copying>, Error> {
+        match self.memory_at(slot) {
+            Some(memory) => memory.arrive(slot, pieces, from),
+            None => self.vectors.arrive(slot, pieces, from),
         }
-        self.vectors.messages(slot)
     }
 
     fn fold(&mut self, slot: usize) -> Result<(), Error> {
-        match self.memory() {
+        match self.memory_at(slot) {
             Some(memory) => memory.fold(slot),
             None => self.on_host(|vectors, run| vectors.fold(slot, run)),
         }
     }
 
-    fn settle(&mut self, slot: usize) -> Result<Option<[Block; 2]>, Error> {
-        match self.memory() {
+    fn arrived(&mut self, slot: usize) -> Result<StageVouch<'_>, Error> {
+        if self.memory_at(slot).is_some() {
+            return self.memory_at(slot).expect("it was there").arrived(slot);
+        }
+        self.vectors.arrived(slot)
+    }
+
+    fn settle(&mut self, slot: usize) -> Result<(), Error> {
+        match self.memory_at(slot) {
             Some(memory) => memory.settle(slot),
-            None => self.vectors.settle(slot),
+            None => {
+                self.vectors.settle(slot)?;
+                self.hosted.remove(&slot);
+                Ok(())
+            }
         }
     }
 }

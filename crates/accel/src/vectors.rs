@@ -1,13 +1,14 @@
 //! Vectors that stay with a device between commands, and products of them in two stages.
 //!
 //! A product is cut into chunks, each under way in a *slot* of the device: [`VectorMemory::start`] begins
-//! stage 1 and does not wait, [`VectorMemory::messages`] waits for what must be sent and says where what
-//! arrives is written to, [`VectorMemory::fold`] begins stage 2 and does not wait either, and
-//! [`VectorMemory::settle`] waits for the end. Only messages leave the device and come to it.
+//! stage 1 and does not wait, [`VectorMemory::outbox`] gives what must be sent to another thread,
+//! [`VectorMemory::arrive`] takes what comes in, [`VectorMemory::fold`] begins stage 2 and does not wait
+//! either, and [`VectorMemory::settle`] waits for the end. Only messages leave the device and come to it, to
+//! and from the memory of the transport, which the device copies by itself.
 
 use crate::{BlockHalf, VectorRing};
 use base::Error;
-use kernels::Block;
+use kernels::{Block, Place};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,10 +113,8 @@ pub struct VectorProduct<'a> {
     pub at: Range<usize>,
     /// Which half that is.
     pub half: BlockHalf,
-    /// Factors: runs of as many blocks as the result has, one per term.
-    pub x: &'a DeviceVector,
-    /// The other factors, as many.
-    pub y: &'a DeviceVector,
+    /// Pairs of factors: runs of as many blocks as the result has, one per term.
+    pub factors: &'a [[&'a DeviceVector; 2]],
     /// The result: a vector of its own.
     pub z: &'a DeviceVector,
     /// Whether messages are hidden from the fourth party.
@@ -125,34 +124,85 @@ pub struct VectorProduct<'a> {
 }
 
 impl VectorProduct<'_> {
-    /// Terms of every dot product; 1 for products.
+    /// Terms of every dot product, of all pairs; 1 for products.
     ///
     /// # Errors
     /// Shapes that do not fit, blocks that the result does not have, and a round of 2^48 or more.
     pub fn terms(&self) -> Result<usize, Error> {
-        let (ring, blocks, all) = (self.z.ring, self.z.blocks, self.x.blocks);
-        let fits = self.x.ring == ring && self.y.ring == ring && self.y.blocks == all;
+        let (ring, blocks) = (self.z.ring, self.z.blocks);
+        let fits = self.factors.iter().all(|[x, y]| {
+            let whole = blocks != 0 && x.blocks % blocks == 0 && x.blocks == y.blocks;
+            whole && x.ring == ring && y.ring == ring
+        });
         let half = self.half.range(blocks);
         let within = self.at.start <= self.at.end && half.start <= self.at.start && self.at.end <= half.end;
-        if !fits || !within || blocks == 0 || all % blocks != 0 || self.round >> 48 != 0 {
+        if !fits || !within || self.factors.is_empty() || self.round >> 48 != 0 {
             return Err(Error::misuse("the vectors of a product do not fit each other"));
         }
-        Ok(all / blocks)
+        Ok(self.factors.iter().map(|[x, _]| x.blocks / blocks).sum())
     }
 }
 
-/// What stage 1 of a chunk gave.
-pub struct StageMessages<'a> {
-    /// A, to send.
-    pub a: &'a [Block],
-    /// C, to send; empty where this seat vouches for it.
-    pub c: &'a [Block],
-    /// What this seat vouches for, A and C, where it is handed out.
-    pub exposed: Option<[&'a [Block]; 2]>,
-    /// Digests of A and C of this chunk alone that this seat vouches for, where the device digests.
-    pub digests: Option<[Block; 2]>,
-    /// Where A and C that arrive are written to; C is empty where none comes.
-    pub inbox: [&'a mut [Block]; 2],
+/// What a seat vouches for of a chunk, A and C, C empty where it is sent.
+#[derive(Clone, Copy)]
+pub enum StageVouch<'a> {
+    /// Nothing.
+    Nothing,
+    /// Their digests, of this chunk alone.
+    Digests([Block; 2]),
+    /// Their blocks.
+    Blocks([&'a [Block]; 2]),
+}
+
+/// A piece of a message: some blocks of A or of C of a chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessagePiece {
+    /// Of C.
+    pub of_c: bool,
+    /// Which blocks of the chunk.
+    pub blocks: Range<usize>,
+}
+
+impl MessagePiece {
+    /// Its length.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.blocks.len() * Block::BYTES
+    }
+}
+
+/// Copies under way. Dropped, it waits for them too: nobody writes to a place that is somebody else's.
+pub trait Copying: Send {
+    /// Waits for them.
+    ///
+    /// # Errors
+    /// When the device failed.
+    fn wait(self: Box<Self>) -> Result<(), Error>;
+}
+
+/// What a chunk sends, for the thread that sends it. The slot is not settled before all of it is copied.
+pub trait Outbox: Send {
+    /// Begins to copy pieces to as many places.
+    ///
+    /// # Errors
+    /// A misuse, or the device failed.
+    fn copy(&mut self, pieces: &[MessagePiece], to: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error>;
+}
+
+/// A misuse, unless there is a place of its length for every piece, and every piece is of a chunk of so many
+/// blocks.
+///
+/// # Errors
+/// As said.
+pub fn check_pieces(pieces: &[MessagePiece], places: &[Vec<Place>], blocks: usize) -> Result<(), Error> {
+    let fits = |(piece, places): (&MessagePiece, &Vec<Place>)| {
+        let within = piece.blocks.start <= piece.blocks.end && piece.blocks.end <= blocks;
+        within && places.iter().map(Place::bytes).sum::<usize>() == piece.bytes()
+    };
+    if pieces.len() == places.len() && pieces.iter().zip(places).all(fits) {
+        return Ok(());
+    }
+    Err(Error::misuse("pieces of messages and places that do not fit each other"))
 }
 
 /// A device that keeps vectors, and has several chunks under way.
@@ -162,6 +212,11 @@ pub trait VectorMemory {
 
     /// Chunks that may be under way.
     fn slots(&mut self) -> usize;
+
+    /// Blocks from which on a vector is worth this memory: see [`crate::DeviceQueue::with_cpu`].
+    fn least_blocks(&self) -> usize {
+        0
+    }
 
     /// A vector of undefined content.
     ///
@@ -199,22 +254,44 @@ pub trait VectorMemory {
     /// A misuse, or the device failed.
     fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error>;
 
-    /// Waits for stage 1.
+    /// Waits for stage 1, and gives what this seat vouches for.
     ///
     /// # Errors
     /// When the device failed.
-    fn messages(&mut self, slot: usize) -> Result<StageMessages<'_>, Error>;
+    fn vouched(&mut self, slot: usize) -> Result<StageVouch<'_>, Error>;
 
-    /// Begins stage 2 with what lies in the inbox.
+    /// What the chunk sends.
+    ///
+    /// # Errors
+    /// When the device failed.
+    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error>;
+
+    /// Begins to copy pieces of what arrived from as many places.
+    ///
+    /// # Errors
+    /// A misuse, or the device failed.
+    fn arrive(
+        &mut self,
+        slot: usize,
+        pieces: &[MessagePiece],
+        from: &[Vec<Place>],
+    ) -> Result<Box<dyn Copying>, Error>;
+
+    /// Begins stage 2, once everything has been copied.
     ///
     /// # Errors
     /// When the device failed.
     fn fold(&mut self, slot: usize) -> Result<(), Error>;
 
-    /// Waits for stage 2. The slot is free hereafter. Gives digests of A and C that arrived, of this chunk
-    /// alone, where the device digests.
+    /// Waits for stage 2, and gives what arrived, as the device has it: A and C, C empty where none came.
     ///
     /// # Errors
     /// When the device failed.
-    fn settle(&mut self, slot: usize) -> Result<Option<[Block; 2]>, Error>;
+    fn arrived(&mut self, slot: usize) -> Result<StageVouch<'_>, Error>;
+
+    /// Waits for stage 2. The slot is free hereafter.
+    ///
+    /// # Errors
+    /// When the device failed.
+    fn settle(&mut self, slot: usize) -> Result<(), Error>;
 }

@@ -70,6 +70,8 @@ struct Summary {
     /// these.
     hardware: Option<Hardware>,
     peak_memory_bytes: BTreeMap<&'static str, u64>,
+    /// Commands that the CPUs of all four took over from devices that they were too short for.
+    cpu_took_over: u64,
     /// Whether every party sent what the price says.
     as_priced: bool,
     /// Whether factors and products that were opened fit, and the bytes are those of the price.
@@ -199,6 +201,7 @@ fn summary(setting: &SeatSetting, cores: usize, seats: &[SeatMeasurement]) -> Su
         hardware: hardware(setting, seats),
         peak_memory_bytes: NAMES.into_iter().zip(seats.iter().map(|seat| seat.peak_memory_bytes)).collect(),
         as_priced,
+        cpu_took_over: seats.iter().map(|seat| seat.taken_over).sum(),
         // Six elements, whatever the ring: what the design says, beside what the price says.
         correct: as_priced && bytes_per_product == expected(setting) && seats.iter().all(|seat| seat.correct),
         elsewhere: elsewhere(setting),
@@ -263,6 +266,12 @@ fn text(summary: &Summary) -> String {
         format!("  {} dependent rounds/s", scaled(summary.rounds_per_s)),
         format!("  peak memory of all four {}", bytes(peak)),
     ];
+    if summary.cpu_took_over > 0 {
+        lines.push(format!(
+            "  the CPU took over {}, too short for the device",
+            counted(summary.cpu_took_over, "command")
+        ));
+    }
     if let Some(hardware) = &summary.hardware {
         lines.push(simulated(hardware));
     } else if let Some(Elsewhere { system, products_per_s, note }) = &summary.elsewhere {

@@ -11,8 +11,8 @@
 //! | [`PlainTransport::Shm`] | one in, one out | Linux, one host | the TLS channel kept as life line |
 //! | [`PlainTransport::Fabric`] | one in, one out, and the provider's | libfabric and `make fabric` | the same |
 //!
-//! `unsafe` is in `shm/region.rs` (the mapping) and `libfabric/shim.rs` (calls into C) only. The page for the
-//! wire is `docs/protocols/wire.md`.
+//! `unsafe` is in `libfabric/shim.rs` (calls into C) only; the mapping is `kernels::SharedMemory`. The page
+//! for the wire is `docs/protocols/wire.md`.
 
 #[doc(hidden)]
 pub mod fuzzing;

@@ -27,14 +27,22 @@
 //!
 //! **The receiver copies first.** The body is taken out of whatever memory the peer or a third party can
 //! write to, into memory of this process alone, before it is hashed; hash and caller read the same copy. A
-//! writer that changes shared memory after the check changes nothing.
+//! writer that changes shared memory after the check changes nothing. The exception is what a caller reads
+//! in place ([`net::InPlace`]): its copy and the hash each read the memory, so whoever can write to this
+//! process's memory in between, which is the peer and who could read all keys anyway, is found by a check of
+//! the copy only. Products of `ring4` have one, against the peer (decision 111).
 //!
 //! **Cost.** 32 bytes per frame; one pass of GF(2^128) hashing at each end.
 
+mod in_place;
+
+use crate::shm::ShmChannel;
 use base::{ChannelError, Error, PartyId, Seed};
+use in_place::PlacedFrames;
 use kernels::{Aes128, Block, GfKey, gf_digest};
-use net::{Channel, Session};
+use net::{Channel, InPlace, Session};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -59,7 +67,7 @@ pub struct PairKeys {
 
 /// One direction.
 struct Half {
-    hash: GfKey,
+    hash: Arc<GfKey>,
     pads: Aes128,
     frames: u64,
 }
@@ -90,7 +98,7 @@ impl PairKeys {
             let mut bytes = Zeroizing::new([0; 32]);
             hasher.finalize_xof().fill(&mut *bytes);
             let block = |at: usize| Block::from_bytes(bytes[at..at + 16].try_into().expect("16 bytes"));
-            Half { hash: GfKey::new(block(0)), pads: Aes128::new(block(16)), frames: 0 }
+            Half { hash: Arc::new(GfKey::new(block(0))), pads: Aes128::new(block(16)), frames: 0 }
         };
         // The sender's bytes come first, so both ends hash the same.
         Self { send: half(me, peer, mine, theirs), recv: half(peer, me, theirs, mine) }
@@ -119,9 +127,14 @@ impl Half {
     }
 
     fn head(&mut self, body: &[u8]) -> [u8; HEAD_BYTES] {
-        let (digests, pads) = (self.digests(body), self.next());
+        self.head_of(body.len(), self.digests(body))
+    }
+
+    /// The head of the next frame, from its digests.
+    fn head_of(&mut self, length: usize, digests: [Block; 2]) -> [u8; HEAD_BYTES] {
+        let pads = self.next();
         let mut head = [0; HEAD_BYTES];
-        head[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
+        head[..4].copy_from_slice(&(length as u32).to_le_bytes());
         head[4..16].copy_from_slice(&(digests[0] ^ pads[0]).to_bytes()[..12]);
         head[16..].copy_from_slice(&(digests[1] ^ pads[1]).to_bytes());
         head
@@ -150,6 +163,19 @@ fn digest(key: &GfKey, before: Block, bytes: &[u8]) -> Block {
     gf_digest(key, sum, &[Block::from_bytes(last)])
 }
 
+/// What a head says: how long the body is, and its tag.
+struct FrameHead {
+    length: usize,
+    tag: [u8; 16],
+    pad: Block,
+}
+
+impl FrameHead {
+    fn fits(&self, digest: Block) -> bool {
+        bool::from((digest ^ self.pad).to_bytes().ct_eq(&self.tag))
+    }
+}
+
 /// A channel whose bytes are authenticated; see the module's text.
 pub struct SealedChannel<C: Channel> {
     inner: C,
@@ -163,13 +189,36 @@ pub struct SealedChannel<C: Channel> {
     read: usize,
     /// With what the channel failed: it stays so.
     failed: Option<ChannelError>,
+    /// The inner channel where its bytes lie in rings of shared memory.
+    rings: fn(&mut C) -> Option<&mut ShmChannel>,
+    placed: PlacedFrames,
+}
+
+impl SealedChannel<ShmChannel> {
+    /// As [`SealedChannel::new`]; long messages may be written and read in the rings.
+    pub(crate) fn in_rings(inner: ShmChannel, keys: PairKeys, name: impl Into<String>) -> Self {
+        let mut sealed = Self::new(inner, keys, name);
+        sealed.rings = |inner| Some(inner);
+        sealed
+    }
 }
 
 impl<C: Channel> SealedChannel<C> {
     /// `inner` under `keys`; `name` stands in errors: "the shm channel to p1".
     pub fn new(inner: C, keys: PairKeys, name: impl Into<String>) -> Self {
         let (queued, opened) = (Vec::with_capacity(FRAME_BYTES), Vec::new());
-        Self { inner, name: name.into(), keys, queued, waiting: false, opened, read: 0, failed: None }
+        Self {
+            inner,
+            name: name.into(),
+            keys,
+            queued,
+            waiting: false,
+            opened,
+            read: 0,
+            failed: None,
+            rings: |_| None,
+            placed: PlacedFrames::default(),
+        }
     }
 
     fn guarded<T>(
@@ -213,11 +262,8 @@ impl<C: Channel> SealedChannel<C> {
         ))
     }
 
-    /// The next frame, or what fits: whole frames go into `into`, a longer one is kept. Gives the bytes
-    /// filled.
-    fn open_next(&mut self, into: &mut [u8]) -> Result<usize, ChannelError> {
-        let mut head = [0; HEAD_BYTES];
-        self.inner.recv(&mut head)?;
+    /// The head of the next frame, once its length is known to be the sender's.
+    fn open_head(&mut self, head: &[u8; HEAD_BYTES]) -> Result<FrameHead, ChannelError> {
         let length = u32::from_le_bytes(head[..4].try_into().expect("4 bytes"));
         let pads = self.keys.recv.next();
         let expected = gf_digest(&self.keys.recv.hash, Block::ZERO, &[Block(u128::from(length))]) ^ pads[0];
@@ -225,7 +271,20 @@ impl<C: Channel> SealedChannel<C> {
         if !fits || !bool::from(expected.to_bytes()[..12].ct_eq(&head[4..16])) {
             return Err(self.forged("the length"));
         }
-        let length = length as usize;
+        let tag = head[16..].try_into().expect("16 bytes");
+        Ok(FrameHead { length: length as usize, tag, pad: pads[1] })
+    }
+
+    /// The next frame, or what fits: whole frames go into `into`, a longer one is kept. Gives the bytes
+    /// filled.
+    fn open_next(&mut self, into: &mut [u8]) -> Result<usize, ChannelError> {
+        let mut head = [0; HEAD_BYTES];
+        self.inner.recv(&mut head)?;
+        let head = match self.placed.take_seen()? {
+            Some(seen) => seen,
+            None => self.open_head(&head)?,
+        };
+        let length = head.length;
         let mut kept = std::mem::take(&mut self.opened);
         let straight = into.len() >= length;
         let body = if straight {
@@ -235,8 +294,7 @@ impl<C: Channel> SealedChannel<C> {
             &mut kept[..]
         };
         let arrived = self.inner.recv(body).and_then(|()| {
-            let tag = self.keys.recv.digests(body)[1] ^ pads[1];
-            let same = bool::from(tag.to_bytes().ct_eq(&head[16..]));
+            let same = head.fits(self.keys.recv.digests(body)[1]);
             if same { Ok(()) } else { Err(self.forged("the tag")) }
         });
         if let Err(why) = arrived {
@@ -334,6 +392,11 @@ impl<C: Channel> Channel for SealedChannel<C> {
 
     fn at_step(&mut self, step: &str) {
         self.inner.at_step(step);
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        let rings = (self.rings)(&mut self.inner)?;
+        in_place::fits(rings).then_some(self as &mut dyn InPlace)
     }
 }
 

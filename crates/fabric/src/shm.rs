@@ -2,7 +2,8 @@
 //!
 //! **Functionality.** What [`Channel`] says. A ring has one writer and one reader. The writer copies in and
 //! moves `head`; the reader copies out and moves `tail`. A side that waits looks for a few microseconds and
-//! then sleeps on a futex. Nothing but the two copies touches the bytes.
+//! then sleeps on a futex. Nothing but the two copies touches the bytes. Long messages may be written and
+//! read where they lie, by a device that has the memory registered: then there is no copy.
 //!
 //! **Security.** None by itself: whoever may open the memory of either process reads and alters. It is used
 //! under [`crate::SealedChannel`]. Counters of the peer are checked before use: a wrong one ends the channel
@@ -18,9 +19,10 @@ mod region;
 
 use crate::passed;
 use base::ChannelError;
+use kernels::{Place, SharedMemory};
 use net::Channel;
-use region::SharedRegion;
 use rustix::thread::futex;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -48,7 +50,7 @@ fn region_bytes(ring: usize) -> usize {
 
 /// Memory mapped by both ends, before it serves.
 pub(crate) struct Mapped {
-    region: SharedRegion,
+    region: Arc<SharedMemory>,
     ring: usize,
     /// Whether this end writes to the first ring.
     first: bool,
@@ -56,7 +58,7 @@ pub(crate) struct Mapped {
 
 /// One end of a pair of rings.
 pub(crate) struct ShmChannel {
-    region: SharedRegion,
+    region: Arc<SharedMemory>,
     ring: u64,
     out: usize,
     into: usize,
@@ -106,7 +108,7 @@ impl ShmChannel {
     }
 
     /// Tells the reader of everything written.
-    fn tell(&mut self) {
+    pub(crate) fn tell(&mut self) {
         if self.told != self.head {
             self.region.word64(self.out + HEAD).store(self.head, SeqCst);
             self.told = self.head;
@@ -125,7 +127,7 @@ impl ShmChannel {
     /// The counter that changes when there is something to go on with, and the value that we know.
     fn changed(&self, what: Wait) -> bool {
         match what {
-            Wait::Bytes => self.region.word64(self.into + HEAD).load(SeqCst) != self.tail,
+            Wait::Bytes => self.region.word64(self.into + HEAD).load(SeqCst) != self.head_seen,
             Wait::Space => self.region.word64(self.out + TAIL).load(SeqCst) != self.tail_seen,
         }
     }
@@ -186,6 +188,81 @@ impl ShmChannel {
     }
 }
 
+/// Messages that are written and read in the rings themselves, by whoever is given their places.
+impl ShmChannel {
+    /// Bytes of a ring.
+    pub(crate) fn ring(&self) -> u64 {
+        self.ring
+    }
+
+    /// Whether there is room for `bytes` more, `ahead` bytes beyond what was written. Waits for it if asked.
+    pub(crate) fn room(&mut self, ahead: u64, bytes: u64, wait: bool) -> Result<bool, ChannelError> {
+        loop {
+            let enough = |free: u64| free >= ahead + bytes;
+            if enough(self.ring - (self.head - self.tail_seen)) || enough(self.look_for_space()?) {
+                return Ok(true);
+            }
+            if !wait {
+                return Ok(false);
+            }
+            self.tell();
+            self.wait(Wait::Space)?;
+        }
+    }
+
+    /// Whether `bytes` more are there, `ahead` bytes beyond what was read. Waits for them if asked.
+    pub(crate) fn there(&mut self, ahead: u64, bytes: u64, wait: bool) -> Result<bool, ChannelError> {
+        loop {
+            let enough = |there: u64| there >= ahead + bytes;
+            if enough(self.head_seen - self.tail) || enough(self.look_for_bytes()?) {
+                return Ok(true);
+            }
+            if !wait {
+                return Ok(false);
+            }
+            self.wait(Wait::Bytes)?;
+        }
+    }
+
+    /// The places of bytes that are written, from `ahead` beyond what was written on.
+    pub(crate) fn places_out(&self, ahead: u64, bytes: usize) -> Vec<Place> {
+        self.places(self.out, self.head + ahead, bytes)
+    }
+
+    /// The places of bytes that are read, from `ahead` beyond what was read on.
+    pub(crate) fn places_in(&self, ahead: u64, bytes: usize) -> Vec<Place> {
+        self.places(self.into, self.tail + ahead, bytes)
+    }
+
+    /// One place, or two where the ring begins again.
+    fn places(&self, base: usize, counter: u64, bytes: usize) -> Vec<Place> {
+        let first = bytes.min((self.ring - counter % self.ring) as usize);
+        let mut places = vec![self.region.place(self.place(base, counter), first)];
+        if first < bytes {
+            places.push(self.region.place(base + COUNTERS, bytes - first));
+        }
+        places
+    }
+
+    /// `bytes` more are written; the reader is not told yet.
+    pub(crate) fn written(&mut self, bytes: u64) {
+        self.finished = false;
+        self.head += bytes;
+    }
+
+    /// `bytes` more are read: their space is free.
+    pub(crate) fn free(&mut self, bytes: u64) {
+        self.tail += bytes;
+        self.region.word64(self.into + TAIL).store(self.tail, SeqCst);
+        // A writer that waits for space gets a good part of the ring at once: else both would wake each
+        // other for every few bytes. When nothing more is there it is woken in any case.
+        let left = self.head_seen - self.tail;
+        if left <= self.ring / 2 {
+            self.wake(self.into + WRITER_SLEEPS);
+        }
+    }
+}
+
 fn possible(distance: u64, ring: u64) -> Result<u64, ChannelError> {
     if distance <= ring {
         return Ok(distance);
@@ -235,15 +312,8 @@ impl Channel for ShmChannel {
             let take = into.len().min(there.min(to_end) as usize);
             let (now, rest) = into.split_at_mut(take);
             self.region.read(self.place(self.into, self.tail), now);
-            self.tail += take as u64;
             into = rest;
-            self.region.word64(self.into + TAIL).store(self.tail, SeqCst);
-            // A writer that waits for space gets a good part of the ring at once: else both would wake each
-            // other for every few bytes. When nothing more is there it is woken in any case.
-            let left = self.head_seen - self.tail;
-            if left <= self.ring / 2 {
-                self.wake(self.into + WRITER_SLEEPS);
-            }
+            self.free(take as u64);
         }
         Ok(())
     }
@@ -268,7 +338,7 @@ impl Channel for ShmChannel {
 
     fn watch(&mut self) -> Result<(), ChannelError> {
         let alive = self.life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch());
-        if self.changed(Wait::Bytes) { Ok(()) } else { alive }
+        if self.head_seen != self.tail || self.changed(Wait::Bytes) { Ok(()) } else { alive }
     }
 
     fn under(&mut self) -> Option<&mut dyn Channel> {

@@ -167,7 +167,7 @@ fn prepare(
 impl Plain {
     fn over(self, life: Box<dyn Channel>, keys: PairKeys, name: String) -> Box<dyn Channel> {
         match self {
-            Self::Shm(mapped) => Box::new(SealedChannel::new(mapped.channel(life), keys, name)),
+            Self::Shm(mapped) => Box::new(SealedChannel::in_rings(mapped.channel(life), keys, name)),
             Self::Fabric(side) => Box::new(SealedChannel::new(side.channel(life), keys, name)),
         }
     }

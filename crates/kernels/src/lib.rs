@@ -20,6 +20,7 @@ mod local;
 mod pages;
 mod portable;
 mod ring;
+mod shared;
 #[cfg(test)]
 mod timing_tests;
 mod transpose;
@@ -42,5 +43,6 @@ pub use ring::{
     JointMask, Keystream, VectorRing, Write, ring_add, ring_add_on, ring_cross, ring_cross_on, ring_sub,
     ring_sub_on, stream,
 };
+pub use shared::{Place, SharedMemory};
 pub use transpose::{transpose128, transpose128_on};
 pub use words::{bit, lsbs, xor_bytes, xor_into, xor_masked, xor_when, xor_when_on};

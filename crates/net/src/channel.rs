@@ -1,5 +1,6 @@
 //! One ordered, reliable byte pipe to one peer, and its in-process form.
 
+use crate::InPlace;
 use crate::window::{Popped, Window, passed};
 use base::{ChannelError, limits};
 use std::net::IpAddr;
@@ -77,6 +78,11 @@ pub trait Channel: Send {
 
     /// Told whenever the session enters another step; transports ignore it, fault injection listens.
     fn at_step(&mut self, _step: &str) {}
+
+    /// Its own memory, where long messages may be written and read in place.
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        None
+    }
 }
 
 impl<C: Channel + ?Sized> Channel for Box<C> {
@@ -126,6 +132,10 @@ impl<C: Channel + ?Sized> Channel for Box<C> {
 
     fn at_step(&mut self, step: &str) {
         (**self).at_step(step);
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        (**self).in_place()
     }
 }
 

@@ -1,9 +1,10 @@
 //! A party's half of a conversation: who speaks, with whom, at which step, and what it costs.
 
 use crate::channel::Gone;
-use crate::{Channel, RowProgress, Traffic, TrafficEntry};
+use crate::in_place::{Booked, PlacedBuffer};
+use crate::{Channel, Inlet, Outlet, RowProgress, Traffic, TrafficEntry};
 use base::{Accusation, At, ChannelError, Error, Fault, PartyId, Roster, Seed};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct Session {
     open: bool,
     /// Digests of what was sent, when somebody wants them.
     digests: Option<Digests>,
+    /// For messages of transports without memory of their own: what goes out and what comes in.
+    buffers: [PlacedBuffer; 2],
 }
 
 type Digests = BTreeMap<(PartyId, String), blake3::Hasher>;
@@ -56,8 +59,8 @@ impl Session {
         }
         let (path, ledger) = (String::new(), Traffic::default());
         let progress = RowProgress::none();
-        let (id, digests) = ([0; 32], None);
-        Self { me, roster, peers, path, ledger, seed, forks: 0, progress, id, open: true, digests }
+        let (id, digests, buffers) = ([0; 32], None, Default::default());
+        Self { me, roster, peers, path, ledger, seed, forks: 0, progress, id, open: true, digests, buffers }
     }
 
     /// A session without peers, for the clear engine and local work.
@@ -192,47 +195,51 @@ impl Session {
         StepLink { session: self, peer }
     }
 
-    /// Sends pieces to one peer while pieces arrive from another one: on two threads, unless all that is sent
-    /// fits half a window, so neither waits for the other. Booked as piece by piece.
+    /// Lends the sending end of one peer's channel and the receiving end of another's, for two threads. What
+    /// goes over them is booked when `work` has returned.
     ///
     /// # Errors
-    /// As [`StepLink::send`] and [`StepLink::recv`].
+    /// Those of `work`.
     ///
     /// # Panics
     /// When both are the same peer, or there is no channel to one: a bug of the caller.
-    pub fn stream(
+    pub fn ends<T>(
         &mut self,
-        (to, out): (PartyId, &[&[u8]]),
-        (from, into): (PartyId, &mut [&mut [u8]]),
-    ) -> Result<(), Error> {
-        out.iter().for_each(|piece| self.link(to).book_sent(piece));
-        into.iter().for_each(|piece| self.link(from).book_received(piece.len()));
-        let bytes: usize = out.iter().map(|piece| piece.len()).sum();
+        to: PartyId,
+        from: PartyId,
+        work: impl FnOnce(&mut Outlet<'_>, &mut Inlet<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let key = (to, self.path.clone());
+        let before = self.digests.as_mut().map(|all| all.remove(&key));
+        let (goes_on, hasher) = (matches!(before, Some(Some(_))), before.map(Option::unwrap_or_default));
+        let [at_sender, at_receiver] = [to, from].map(|peer| self.at(Some(peer)));
         let open = self.open;
         let both = self.peers.get_disjoint_mut([to.index(), from.index()]);
         let [sender, receiver] = both
             .expect("two peers")
             .map(|peer| peer.as_mut().expect("checked by Session::link").channel(open));
-        let short = bytes <= sender.window() / 2;
-        let mut send = || {
-            out.iter().try_for_each(|piece| sender.send(piece))?;
-            // A receive of nothing hands over what is queued.
-            sender.recv(&mut [])
-        };
-        let mut receive = || into.iter_mut().try_for_each(|piece| receiver.recv(piece));
-        let (sent, received) = if short {
-            let sent = send();
-            let received = if sent.is_ok() { receive() } else { Ok(()) };
-            (sent, received)
-        } else {
-            std::thread::scope(|scope| {
-                let sent = scope.spawn(send);
-                let received = receive();
-                (sent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), received)
-            })
-        };
-        sent.map_err(|e| Error::new(self.at(Some(to)), Fault::Channel(e)))?;
-        received.map_err(|e| Error::new(self.at(Some(from)), Fault::Channel(e)))
+        let [out_buffer, in_buffer] = &mut self.buffers;
+        let booked = Booked { hasher, ..Booked::default() };
+        let (channel, buffer, reserved) = (sender, out_buffer, VecDeque::new());
+        let mut outlet = Outlet { channel, buffer, at: at_sender, booked, reserved };
+        let (channel, buffer, seen) = (receiver, in_buffer, VecDeque::new());
+        let (at, booked) = (at_receiver, Booked::default());
+        let mut inlet = Inlet { channel, buffer, at, booked, seen, checked: 0 };
+        let done = work(&mut outlet, &mut inlet);
+        let (sent, received) = (outlet.booked, inlet.booked);
+        if let (Some(all), Some(hasher), true) =
+            (&mut self.digests, sent.hasher, goes_on || sent.messages > 0)
+        {
+            all.insert(key, hasher);
+        }
+        let mut link = self.link(to);
+        let (entry, spoke) = link.book();
+        (entry.sent, entry.messages) = (entry.sent + sent.bytes, entry.messages + sent.messages);
+        *spoke |= sent.messages > 0;
+        if received.messages > 0 {
+            self.link(from).book_received(received.bytes as usize);
+        }
+        done
     }
 
     /// From now on the conversation with `peer` goes over what `new` makes of its channel. Ledger, steps and

@@ -2,6 +2,7 @@
 //! on.
 
 pub(crate) mod check;
+pub(crate) mod courier;
 pub(crate) mod device_product;
 pub(crate) mod input;
 pub(crate) mod joint;

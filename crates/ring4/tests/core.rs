@@ -149,6 +149,50 @@ fn vectors_on_devices_meet_vectors_of_hosts() {
     }
 }
 
+/// Dot products and selections of vectors on devices are those of vectors of the host, at their price.
+#[test]
+fn operations_on_devices_are_those_of_hosts() {
+    for settings in settings() {
+        for ring in VectorRing::ALL {
+            let len = 9_000 * ring.lanes();
+            let (x, y) = (random(8, 9_000), random(9, 9_000));
+            // Ones and zeros in every lane.
+            let bits: Vec<Block> = (0..9_000u128)
+                .map(|i| match ring {
+                    VectorRing::Z128 => Block(i % 3 % 2),
+                    VectorRing::Z64 => Block((i % 3 % 2) | ((i % 2) << 64)),
+                    VectorRing::Z2 => x[i as usize],
+                })
+                .collect();
+            let done = run(settings, |p, s| {
+                let a = enter(p, s, 1, (ring, len), &x)?;
+                let b = enter(p, s, 2, (ring, len), &y)?;
+                let bits = SharedVector::public(ring, len, p.seat(), &bits);
+                let dot = p.dot(s, &[&a, &b, &a], &[&b, &b, &bits])?;
+                let mut chosen = dot.clone();
+                chosen.sub(&b)?;
+                let mut chosen = p.multiply(s, &bits, &chosen)?;
+                chosen.add(&b)?;
+                let (mut quote, before) = (RoundQuote::new(settings, SEATS, 4), s.traffic().sent(""));
+                let [a, b, bits] = [p.keep(&a)?, p.keep(&b)?, p.keep(&bits)?];
+                let dot_there = p.dot_on_device(s, &[&a, &b, &a], &[&b, &b, &bits])?;
+                let chosen_there = p.select_on_device(s, &bits, &dot_there, &b)?;
+                quote.multiply(ring, len);
+                quote.multiply(ring, len);
+                let sent = s.traffic().sent("") - before;
+                assert_eq!(sent, quote.total().sent[p.seat().index()], "{settings:?} {ring:?}");
+                assert!(p.dot_on_device(s, &[&a], &[]).is_err());
+                let [dot_there, chosen_there] = [p.fetch(&dot_there)?, p.fetch(&chosen_there)?];
+                [&dot, &dot_there, &chosen, &chosen_there].map(|v| p.open(s, v)).into_iter().collect()
+            });
+            for opened in done {
+                let opened: Vec<Vec<Block>> = opened.unwrap();
+                assert!(opened[0] == opened[1] && opened[2] == opened[3], "{settings:?} {ring:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn joint_inputs_are_shared_between_all() {
     for settings in settings() {

@@ -2,11 +2,13 @@
 
 use super::{Summands, configured, parts, summands};
 use crate::{
-    BlockHalf, Cpu, DeviceQueue, DeviceVector, Seat, VectorMemory, VectorProduct, VectorRing, VouchBy,
+    BlockHalf, Cpu, DeviceQueue, DeviceVector, MessagePiece, Seat, StageVouch, VectorMemory, VectorProduct,
+    VectorRing, VouchBy,
 };
 use base::Error;
-use kernels::Block;
+use kernels::{Block, Place, SharedMemory};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Blocks of a chunk: every device takes as many, and most vectors have several, the last one shorter.
 const CHUNK: usize = 13;
@@ -17,6 +19,8 @@ struct VectorShape {
     ring: VectorRing,
     blocks: usize,
     terms: usize,
+    /// How often the same pair of factors comes.
+    pairs: usize,
     masked: bool,
     vouch: VouchBy,
 }
@@ -24,20 +28,76 @@ struct VectorShape {
 /// What one seat's device gave: of every chunk what left it, and the result.
 #[derive(Clone, PartialEq, Eq, Default)]
 struct VectorSeen {
-    sent: Vec<[Vec<Block>; 2]>,
-    exposed: Vec<Option<[Vec<Block>; 2]>>,
-    digests: Vec<Option<[Block; 2]>>,
-    received: Vec<Option<[Block; 2]>>,
+    sent: Vec<Vec<u8>>,
+    vouched: Vec<Said>,
+    received: Vec<Said>,
     z: [Vec<Block>; 3],
+}
+
+/// What a device said of messages: digests or blocks.
+type Said = [Vec<Block>; 2];
+
+fn said(vouch: StageVouch<'_>) -> Said {
+    match vouch {
+        StageVouch::Nothing => Said::default(),
+        StageVouch::Digests(both) => both.map(|digest| vec![digest]),
+        StageVouch::Blocks(both) => both.map(<[Block]>::to_vec),
+    }
+}
+
+/// The memory of a transport: pieces come one behind the other, with a gap before each that no block fits,
+/// and one of them ends at the end of the memory and goes on at its beginning.
+struct Wire {
+    memory: Arc<SharedMemory>,
+    pieces: Vec<MessagePiece>,
+    places: Vec<Vec<Place>>,
+}
+
+/// Bytes of the memory, and before every piece.
+const WIRE_BYTES: usize = 1 << 12;
+const GAP: usize = 24;
+/// Blocks of a piece, at most.
+const PIECE: usize = 5;
+
+impl Wire {
+    /// Places for A, and C if there is one, of a chunk of so many blocks.
+    fn new(blocks: usize, with_c: bool) -> Result<Self, Error> {
+        let memory = SharedMemory::own(WIRE_BYTES).map_err(|e| Error::misuse(e.to_string()))?;
+        let mut wire = Self { memory: Arc::new(memory), pieces: Vec::new(), places: Vec::new() };
+        let mut at = WIRE_BYTES - 3 * PIECE * Block::BYTES;
+        for from in (0..blocks).step_by(PIECE) {
+            for of_c in [false, true].into_iter().take(1 + usize::from(with_c)) {
+                let piece = MessagePiece { of_c, blocks: from..blocks.min(from + PIECE) };
+                at = (at + GAP) % WIRE_BYTES;
+                let first = piece.bytes().min(WIRE_BYTES - at);
+                let mut places = vec![wire.memory.place(at, first)];
+                if first < piece.bytes() {
+                    places.push(wire.memory.place(0, piece.bytes() - first));
+                }
+                at = (at + piece.bytes()) % WIRE_BYTES;
+                wire.pieces.push(piece);
+                wire.places.push(places);
+            }
+        }
+        Ok(wire)
+    }
+
+    /// All bytes, gaps included: nothing else may be written.
+    fn content(&self) -> Vec<u8> {
+        let mut all = vec![0; WIRE_BYTES];
+        self.memory.read(0, &mut all);
+        all
+    }
 }
 
 fn shapes() -> Vec<VectorShape> {
     let mut shapes = Vec::new();
     let vouched = [(VouchBy::Nothing, false), (VouchBy::Digest, true), (VouchBy::Expose, true)];
     for ring in VectorRing::ALL {
-        for (blocks, terms) in [(1, 1), (2, 1), (300, 1), (77, 3), (5, 40)] {
+        for (blocks, terms, pairs) in [(1, 1, 1), (2, 1, 1), (300, 1, 1), (77, 3, 1), (5, 40, 1), (40, 2, 3)]
+        {
             for (vouch, masked) in vouched {
-                shapes.push(VectorShape { ring, blocks, terms, masked, vouch });
+                shapes.push(VectorShape { ring, blocks, terms, pairs, masked, vouch });
             }
         }
     }
@@ -80,29 +140,35 @@ fn play(
         for (i, queue) in queues.iter_mut().enumerate() {
             for (slot, (half, at)) in group.iter().enumerate() {
                 let (half, at) = (*half, at.clone());
-                let product =
-                    VectorProduct { round: 9, at, half, x: &x[i], y: &y[i], z: &z[i], masked, vouch };
+                // Turned round, so that an exchange of factors is met.
+                let pairs = [[&x[i], &y[i]], [&y[i], &x[i]], [&x[i], &y[i]]];
+                let factors = &pairs[..shape.pairs];
+                let product = VectorProduct { round: 9, at, half, factors, z: &z[i], masked, vouch };
                 queue.start(slot, &product)?;
             }
-            for slot in 0..group.len() {
-                let messages = queue.messages(slot)?;
-                seen[i].sent.push([messages.a.to_vec(), messages.c.to_vec()]);
-                seen[i].exposed.push(messages.exposed.map(|both| both.map(<[Block]>::to_vec)));
-                seen[i].digests.push(messages.digests);
+            for (slot, (half, at)) in group.iter().enumerate() {
+                let wire = Wire::new(at.len(), half.sends(Seat::new(i)))?;
+                let mut outbox = queue.outbox(slot)?;
+                // Two copies under way, of which the first is waited for last.
+                let middle = wire.pieces.len() / 2;
+                let first = outbox.copy(&wire.pieces[..middle], &wire.places[..middle])?;
+                outbox.copy(&wire.pieces[middle..], &wire.places[middle..])?.wait()?;
+                first.wait()?;
+                seen[i].sent.push(wire.content());
+                seen[i].vouched.push(said(queue.vouched(slot)?));
             }
         }
         for (i, queue) in queues.iter_mut().enumerate() {
-            for slot in 0..group.len() {
+            for (slot, (half, at)) in group.iter().enumerate() {
                 let sent = &seen[(i + 1) % 4].sent;
-                let from = &sent[sent.len() - group.len() + slot];
-                let inbox = queue.messages(slot)?.inbox;
-                inbox.into_iter().zip(from).filter(|(into, _)| !into.is_empty()).for_each(|(into, from)| {
-                    into.copy_from_slice(from);
-                });
+                let wire = Wire::new(at.len(), half.receives(Seat::new(i)))?;
+                wire.memory.write(0, &sent[sent.len() - group.len() + slot]);
+                drop(queue.arrive(slot, &wire.pieces, &wire.places)?);
                 queue.fold(slot)?;
             }
             for slot in 0..group.len() {
-                let received = queue.settle(slot)?;
+                let received = said(queue.arrived(slot)?);
+                queue.settle(slot)?;
                 seen[i].received.push(received);
             }
         }
@@ -145,18 +211,22 @@ fn misuse(queue: &mut DeviceQueue, other: &mut DeviceQueue) -> Result<(), Error>
     let (x, z) = (queue.make(VectorRing::Z64, 10)?, queue.make(VectorRing::Z64, 4)?);
     let foreign = other.make(VectorRing::Z64, 10)?;
     let (half, at, vouch) = (BlockHalf::First, 0..2, VouchBy::Nothing);
-    let product = |x, at| VectorProduct { round: 1, at, half, x, y: x, z: &z, masked: false, vouch };
+    let (ones, twos) = ([[&x, &x]], [[&z, &z]]);
+    let product = |factors, at| VectorProduct { round: 1, at, half, factors, z: &z, masked: false, vouch };
     let wrong = [
-        queue.start(0, &product(&x, at.clone())).is_err(),
-        queue.start(0, &product(&z, 1..3)).is_err(),
+        queue.start(0, &product(&ones, at.clone())).is_err(),
+        queue.start(0, &product(&[], at.clone())).is_err(),
+        queue.start(0, &product(&twos, 1..3)).is_err(),
         queue.write(&foreign, [&[Block::ZERO; 10]; 3]).is_err(),
         queue.write(&x, [&[Block::ZERO; 9]; 3]).is_err(),
         queue.read(&x, 5, [&mut [Block::ZERO; 6], &mut [Block::ZERO; 6], &mut [Block::ZERO; 6]]).is_err(),
-        queue.messages(0).is_err(),
+        queue.vouched(0).is_err(),
+        queue.outbox(0).is_err(),
+        queue.arrive(0, &[], &[]).is_err(),
         queue.fold(0).is_err(),
         queue.settle(0).is_err(),
     ];
-    if wrong == [true; 8] { Ok(()) } else { Err(Error::misuse(format!("misuse passed: {wrong:?}"))) }
+    if wrong == [true; 11] { Ok(()) } else { Err(Error::misuse(format!("misuse passed: {wrong:?}"))) }
 }
 
 /// As [`super::check_queue`], for vectors that stay with the devices.

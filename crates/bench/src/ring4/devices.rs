@@ -41,7 +41,8 @@ pub fn open(name: DeviceName, n: usize, seat: usize) -> Result<(DeviceQueue, Cyc
             }
         });
     }
-    Ok((DeviceQueue::new(devices), cycles))
+    let queue = DeviceQueue::new(devices);
+    Ok((if name == DeviceName::Cuda { queue.with_cpu() } else { queue }, cycles))
 }
 
 /// A simulated device that others see the cycles of.

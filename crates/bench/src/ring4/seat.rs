@@ -120,6 +120,8 @@ pub struct SeatMeasurement {
     pub bytes_sent: u64,
     pub rounds: u64,
     pub peak_memory_bytes: u64,
+    /// Commands that the CPU took over from the devices.
+    pub taken_over: u64,
     /// Of simulated devices in all runs, by stage.
     pub cycles: Option<[u64; 2]>,
     /// Whether what was opened is what was computed in the clear.
@@ -185,6 +187,7 @@ impl SeatSetting {
             bytes_sent: session.traffic().sent("products"),
             rounds: u64::from(self.repeat) * self.rounds + 1,
             peak_memory_bytes,
+            taken_over: party.taken_over(),
             cycles,
             correct: correct && chained,
         })
@@ -298,15 +301,18 @@ impl Clock {
     }
 }
 
+/// What is said then: a block, so that messages that follow in shared memory lie as they do elsewhere.
+const TOGETHER: [u8; Block::BYTES] = [1; Block::BYTES];
+
 /// Waits until all four are here.
 fn together(session: &mut Session) -> Result<(), Error> {
     session.step("together", |session| {
         let peers = session.peers();
         for &peer in &peers {
-            session.link(peer).send(&[1])?;
+            session.link(peer).send(&TOGETHER)?;
             session.link(peer).flush()?;
         }
-        peers.into_iter().try_for_each(|peer| session.link(peer).recv(&mut [0]))
+        peers.into_iter().try_for_each(|peer| session.link(peer).recv(&mut [0; TOGETHER.len()]))
     })
 }
 

@@ -6,7 +6,7 @@
 //! channel carried, so that nobody else who sees the name gets the memory; then the memory file travels over
 //! the socket. Nothing of this has a name in the file system.
 
-use super::region::{SharedRegion, memory_file};
+use super::region::{map as map_file, memory_file};
 use super::{Mapped, region_bytes};
 use base::{Error, PartyId, Seed, limits};
 use net::Session;
@@ -19,6 +19,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 
@@ -67,8 +68,8 @@ fn offer(session: &mut Session, peer: PartyId, ring: usize) -> Result<Result<Map
     // The peer that waits on the socket sees its end at once when we failed.
     drop(listener);
     let [mapped] = session.link(peer).recv_array()?;
-    Ok(match given.and_then(|_stream| SharedRegion::map(&file, region_bytes(ring))) {
-        Ok(region) if mapped == 1 => Ok(Mapped { region, ring, first: true }),
+    Ok(match given.and_then(|_stream| map_file(&file, region_bytes(ring))) {
+        Ok(region) if mapped == 1 => Ok(Mapped { region: Arc::new(region), ring, first: true }),
         Ok(_) => Err(format!("{name} could not map the shared memory")),
         Err(e) => Err(format!("the shared memory could not be handed over: {e}")),
     })
@@ -93,14 +94,14 @@ fn accept(session: &mut Session, peer: PartyId, ring: usize) -> Result<Result<Ma
     let name = session.roster().name(peer);
     let mapped = match came {
         Ok(stream) => take(&stream, theirs)
-            .and_then(|file| SharedRegion::map(&file, region_bytes(ring)))
+            .and_then(|file| map_file(&file, region_bytes(ring)))
             .map_err(|e| format!("the shared memory could not be mapped: {e}")),
         Err(_) if message[0] != 1 => Err(format!("{name} could not make shared memory")),
         Err(e) => Err(format!("{name} is on another host or in another container ({e})")),
     };
     session.link(peer).send(&[u8::from(mapped.is_ok())])?;
     session.link(peer).flush()?;
-    Ok(mapped.map(|region| Mapped { region, ring, first: false }))
+    Ok(mapped.map(|region| Mapped { region: Arc::new(region), ring, first: false }))
 }
 
 fn call(name: &[u8], token: &[u8]) -> io::Result<UnixStream> {

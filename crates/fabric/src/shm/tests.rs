@@ -6,10 +6,10 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Both ends in one process over a pair of in-process channels, and a third view of the memory: an
 /// attacker's.
-fn ends_and_attacker(ring: usize, deadline: Duration) -> ([ShmChannel; 2], SharedRegion) {
+fn ends_and_attacker(ring: usize, deadline: Duration) -> ([ShmChannel; 2], SharedMemory) {
     let file = region::memory_file(region_bytes(ring)).unwrap();
-    let map = || SharedRegion::map(&file, region_bytes(ring)).unwrap();
-    let mapped = |first| Mapped { region: map(), ring, first };
+    let map = || region::map(&file, region_bytes(ring)).unwrap();
+    let mapped = |first| Mapped { region: Arc::new(map()), ring, first };
     let (a, b) = net::pair(deadline);
     ([mapped(true).channel(a), mapped(false).channel(b)], map())
 }
@@ -21,7 +21,7 @@ fn ends(ring: usize, deadline: Duration) -> [ShmChannel; 2] {
 fn sealed(channel: ShmChannel, me: u8) -> SealedChannel<ShmChannel> {
     let drawn = [[1; 32], [2; 32]];
     let (mine, theirs) = (&drawn[usize::from(me)], &drawn[usize::from(1 - me)]);
-    SealedChannel::new(
+    SealedChannel::in_rings(
         channel,
         PairKeys::derive(PartyId(me), PartyId(1 - me), mine, theirs),
         "the shm channel",
@@ -84,6 +84,91 @@ fn a_check_is_not_outrun() {
     attacker.write(place, &[9; 200]);
     b.recv(&mut got).unwrap();
     assert_eq!(got, [7; 50], "the frame was checked and taken as a whole");
+}
+
+/// Long enough for messages in place, and not a multiple of a frame: it begins again within bodies and heads.
+const PLACED_RING: usize = 300_008;
+
+/// Messages of several lengths in places of the ring, among others that are sent as ever, arrive in order,
+/// whether they are received in place or not.
+#[test]
+fn messages_lie_in_the_ring() {
+    let lengths = [65536, 65536, 16, 4097, 65536, 1, 48, 65536];
+    let content = move |round: usize, k: usize| -> Vec<u8> {
+        (0..lengths[k]).map(|i| (i * 7 + k * 31 + round * 13 + (i >> 8)) as u8).collect()
+    };
+    for in_place in [true, false] {
+        let [a, b] = ends(PLACED_RING, LONG);
+        let (mut a, mut b) = (sealed(a, 0), sealed(b, 1));
+        let sender = std::thread::spawn(move || {
+            for round in 0..40 {
+                a.send(&[round as u8; 5]).unwrap();
+                let mut next = 0;
+                while next < lengths.len() {
+                    let memory = a.in_place().unwrap();
+                    let places = memory.reserve(&lengths[next..], true).unwrap();
+                    for (k, places) in (next..).zip(&places) {
+                        kernels::Place::write_all(places, &content(round, k));
+                    }
+                    memory.publish(places.len()).unwrap();
+                    next += places.len();
+                }
+            }
+            a.finish().unwrap();
+        });
+        for round in 0..40 {
+            let mut small = [0; 5];
+            b.recv(&mut small).unwrap();
+            assert_eq!(small, [round as u8; 5]);
+            let mut next = 0;
+            while next < lengths.len() {
+                let mut got = Vec::new();
+                if in_place {
+                    let memory = b.in_place().unwrap();
+                    let net::Peeked::There(places) = memory.peek(&lengths[next..], true).unwrap() else {
+                        panic!("frames have the lengths of messages");
+                    };
+                    for places in &places {
+                        let mut bytes = vec![0; places.iter().map(kernels::Place::bytes).sum()];
+                        kernels::Place::read_all(places, &mut bytes);
+                        got.push(bytes);
+                    }
+                    memory.check(places.len()).unwrap();
+                    memory.release(places.len()).unwrap();
+                } else {
+                    got.push(vec![0; lengths[next]]);
+                    b.recv(&mut got[0]).unwrap();
+                }
+                for bytes in got {
+                    assert!(bytes == content(round, next), "round {round}, message {next}, {in_place}");
+                    next += 1;
+                }
+            }
+        }
+        sender.join().unwrap();
+        assert_eq!(b.recv(&mut [0]), Err(ChannelError::Closed));
+    }
+}
+
+/// What comes as ever has no place; what is altered in its place is found.
+#[test]
+fn what_is_read_in_place_is_checked() {
+    let ([a, b], attacker) = ends_and_attacker(PLACED_RING, LONG);
+    let place = a.out + COUNTERS + 32;
+    let (mut a, mut b) = (sealed(a, 0), sealed(b, 1));
+    a.send(&[7; 100]).unwrap();
+    a.send(&[8; 8000]).unwrap();
+    a.recv(&mut []).unwrap();
+    let memory = b.in_place().unwrap();
+    assert!(matches!(memory.peek(&[50, 8000], true).unwrap(), net::Peeked::Otherwise));
+    b.recv(&mut [0; 100]).unwrap();
+    let memory = b.in_place().unwrap();
+    assert!(matches!(memory.peek(&[8000], true).unwrap(), net::Peeked::There(places) if places.len() == 1));
+    attacker.write(place + 32 + 100 + 4000, &[9]);
+    let error = memory.check(1).unwrap_err().to_string();
+    assert!(error.contains("the tag of frame") && memory.release(1).is_err(), "{error}");
+    let [a, _b] = ends(4096, LONG);
+    assert!(sealed(a, 0).in_place().is_none(), "the ring is too short");
 }
 
 #[test]

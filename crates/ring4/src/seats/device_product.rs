@@ -2,17 +2,20 @@
 //!
 //! The messages are those of [`SeatParty::multiply`], in the same order, so a seat with its vectors on a GPU
 //! works with seats that have them in the host's memory. Chunks have the size that the device likes; several
-//! are under way.
+//! are under way. A device writes its messages where the transport has them and reads them there: no copy is
+//! made by the host.
 
-use crate::seats::check::Running;
+use crate::seats::check::{Running, VouchedChannel};
+use crate::seats::courier::{self, Letter};
 use crate::seats::product::{Checks, chunks_of};
 use crate::vectors::spare::zeros;
 use crate::{CHUNK_BLOCKS, SeatParty, ShareView, SharedVector, VectorRing};
-use accel::{BlockHalf, DeviceVector, VectorMemory, VectorProduct, VouchBy};
+use accel::{BlockHalf, DeviceVector, MessagePiece, StageVouch, VectorMemory, VectorProduct, VouchBy};
 use base::Error;
 use kernels::Block;
-use net::Session;
+use net::{Inlet, Outlet, Session};
 use std::ops::Range;
+use std::sync::mpsc::{self, Receiver};
 use zeroize::Zeroizing;
 
 /// A vector of shared values that stays with the device of a [`SeatParty`].
@@ -53,29 +56,29 @@ struct Chunks {
     all: Vec<(BlockHalf, Range<usize>)>,
     slots: usize,
     started: usize,
+    /// Given to who sends.
+    sending: usize,
     folded: usize,
     settled: usize,
 }
 
 /// A and C of a chunk in the pieces in which they are sent.
-fn pieces<'a>(a: &'a [Block], c: &'a [Block]) -> Vec<&'a [u8]> {
-    let mut c = c.chunks(CHUNK_BLOCKS);
-    let both = a.chunks(CHUNK_BLOCKS).flat_map(|a| std::iter::once(a).chain(c.next()));
-    both.map(Block::bytes_of).collect()
-}
-
-/// As [`pieces`], to write to.
-fn pieces_mut<'a>(a: &'a mut [Block], c: &'a mut [Block]) -> Vec<&'a mut [u8]> {
-    let mut c = c.chunks_mut(CHUNK_BLOCKS);
-    let both = a.chunks_mut(CHUNK_BLOCKS).flat_map(|a| std::iter::once(a).chain(c.next()));
-    both.map(Block::bytes_of_mut).collect()
+fn pieces(blocks: usize, with_c: bool) -> Vec<MessagePiece> {
+    let mut pieces = Vec::new();
+    for from in (0..blocks).step_by(CHUNK_BLOCKS) {
+        let blocks = from..blocks.min(from + CHUNK_BLOCKS);
+        pieces.push(MessagePiece { of_c: false, blocks: blocks.clone() });
+        if with_c {
+            pieces.push(MessagePiece { of_c: true, blocks });
+        }
+    }
+    pieces
 }
 
 /// A product under way.
 struct DeviceProduct<'a> {
     round: u64,
-    x: &'a DeviceShares,
-    y: &'a DeviceShares,
+    factors: &'a [[&'a DeviceVector; 2]],
     z: DeviceShares,
     vouch: VouchBy,
     chunks: Chunks,
@@ -93,6 +96,12 @@ impl SeatParty {
     /// Whether the devices have memory of their own in which vectors stay; without it they lie in the host's.
     pub fn keeps_vectors(&mut self) -> bool {
         self.queue.keeps_vectors()
+    }
+
+    /// Commands that the CPU took over from the devices so far, since they were too short for them.
+    #[must_use]
+    pub fn taken_over(&self) -> u64 {
+        self.queue.taken_over()
     }
 
     /// Copies shares to the device.
@@ -143,11 +152,27 @@ impl SeatParty {
         x: &DeviceShares,
         y: &DeviceShares,
     ) -> Result<DeviceShares, Error> {
-        x.same_shape(y)?;
-        let (ring, blocks) = (x.ring(), x.vector.blocks());
-        let z = DeviceShares { len: x.len, vector: self.queue.make(ring, blocks)? };
+        self.dot_on_device(session, &[x], &[y])
+    }
+
+    /// As [`SeatParty::dot`], of vectors that stay on the device. One round, the price of a product.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn dot_on_device(
+        &mut self,
+        session: &mut Session,
+        x: &[&DeviceShares],
+        y: &[&DeviceShares],
+    ) -> Result<DeviceShares, Error> {
+        let Some(first) = x.first().filter(|_| x.len() == y.len()) else {
+            return Err(Error::misuse("a dot product has as many terms on both sides, at least one"));
+        };
+        x.iter().chain(y).try_for_each(|term| first.same_shape(term))?;
+        let (ring, len, blocks) = (first.ring(), first.len, first.vector.blocks());
+        let z = DeviceShares { len, vector: self.queue.make(ring, blocks)? };
         if let Some(stub) = &mut self.stub {
-            stub.quote.multiply(ring, x.len);
+            stub.quote.multiply(ring, len);
             return Ok(z);
         }
         self.hidden(session)?;
@@ -158,11 +183,12 @@ impl SeatParty {
             (true, crate::TagHash::Blake3) => VouchBy::Expose,
         };
         // Pieces of messages lie in one chunk each.
-        let size = self.queue.chunk_blocks() / CHUNK_BLOCKS * CHUNK_BLOCKS;
-        let (all, slots) = (chunks_of(blocks, size.max(CHUNK_BLOCKS)), self.queue.slots());
-        let under_way = Chunks { all, slots, started: 0, folded: 0, settled: 0 };
+        let [size, slots] = self.queue.chunks_of(&z.vector);
+        let all = chunks_of(blocks, (size / CHUNK_BLOCKS * CHUNK_BLOCKS).max(CHUNK_BLOCKS));
+        let under_way = Chunks { all, slots, started: 0, sending: 0, folded: 0, settled: 0 };
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
-        let mut product = DeviceProduct { round, x, y, z, vouch, chunks: under_way, checks };
+        let factors: Vec<_> = x.iter().zip(y).map(|(x, y)| [&x.vector, &y.vector]).collect();
+        let mut product = DeviceProduct { round, factors: &factors, z, vouch, chunks: under_way, checks };
         self.talk(session, &mut product)?;
         while product.chunks.settled < product.chunks.all.len() {
             self.settle_chunk(&mut product)?;
@@ -171,29 +197,131 @@ impl SeatParty {
         Ok(product.z)
     }
 
-    /// Sends and receives all pieces of a product's messages, chunk by chunk.
+    /// Where `bit` is 1 what `x` has there, where it is 0 what `y` has: of bits that are shared as numbers of
+    /// the same ring. One round, the price of a product.
+    ///
+    /// # Errors
+    /// As [`SeatParty::multiply_on_device`].
+    pub fn select_on_device(
+        &mut self,
+        session: &mut Session,
+        bit: &DeviceShares,
+        x: &DeviceShares,
+        y: &DeviceShares,
+    ) -> Result<DeviceShares, Error> {
+        let difference = self.add_on_device(true, x, y)?;
+        let chosen = self.multiply_on_device(session, bit, &difference)?;
+        self.add_on_device(false, &chosen, y)
+    }
+
+    /// Sends and receives all pieces of a product's messages: on two threads, unless all that is sent fits
+    /// half a window, so neither waits for the other.
     fn talk(&mut self, session: &mut Session, product: &mut DeviceProduct<'_>) -> Result<(), Error> {
         let (before, after) = (self.at(self.seat.after(3)), self.at(self.seat.after(1)));
-        for chunk in 0..product.chunks.all.len() {
-            self.start_chunks(product, chunk)?;
-            self.vouch_for(product, chunk)?;
-            let messages = self.queue.messages(chunk % product.chunks.slots)?;
-            let out = pieces(messages.a, messages.c);
-            let [a, c] = messages.inbox;
-            session.stream((before, &out), (after, &mut pieces_mut(a, c)))?;
-            self.fold_chunk(product, chunk)?;
+        let bytes: usize = product.chunks.all.iter().map(|(_, at)| 2 * at.len() * Block::BYTES).sum();
+        session.ends(before, after, |outlet, inlet| {
+            if outlet.takes(bytes) {
+                return self.talk_in_turn(product, outlet, inlet);
+            }
+            let (give, jobs) = mpsc::channel();
+            let (tell, told) = mpsc::channel();
+            let (give, told) = (move |job| give.send(job).map_err(|_| ended()), told);
+            std::thread::scope(|scope| {
+                let sender = scope.spawn(move || courier::send_all(outlet, &jobs, &tell));
+                let received = self.receive_all(product, inlet, &give, &told);
+                drop(give);
+                let sent = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                // Where both failed it is the sender that ended first.
+                sent.and(received)
+            })
+        })
+    }
+
+    /// As many chunks as there are slots are sent, then received.
+    fn talk_in_turn(
+        &mut self,
+        product: &mut DeviceProduct<'_>,
+        outlet: &mut Outlet<'_>,
+        inlet: &mut Inlet<'_>,
+    ) -> Result<(), Error> {
+        while product.chunks.folded < product.chunks.all.len() {
+            let first = product.chunks.folded;
+            self.start_chunks(product, first, None)?;
+            let started = first..product.chunks.started;
+            for chunk in started.clone() {
+                let job = self.letter(product, chunk)?;
+                courier::send(outlet, job)?;
+            }
+            outlet.flush()?;
+            started.into_iter().try_for_each(|chunk| self.take_chunk(product, chunk, inlet))?;
         }
         Ok(())
     }
 
-    /// Starts as many chunks as there are free slots, this one among them.
-    fn start_chunks(&mut self, product: &mut DeviceProduct<'_>, needed: usize) -> Result<(), Error> {
+    /// Receives all chunks while another thread sends.
+    fn receive_all(
+        &mut self,
+        product: &mut DeviceProduct<'_>,
+        inlet: &mut Inlet<'_>,
+        give: &dyn Fn(Letter) -> Result<(), Error>,
+        told: &Receiver<()>,
+    ) -> Result<(), Error> {
+        for chunk in 0..product.chunks.all.len() {
+            self.start_chunks(product, chunk, Some(told))?;
+            while product.chunks.sending < product.chunks.started {
+                let next = product.chunks.sending;
+                give(self.letter(product, next)?)?;
+                product.chunks.sending += 1;
+            }
+            self.take_chunk(product, chunk, inlet)?;
+        }
+        // Slots are free once what they send is gone.
+        while product.chunks.settled < product.chunks.all.len() {
+            told.recv().map_err(|_| ended())?;
+            self.settle_chunk(product)?;
+        }
+        Ok(())
+    }
+
+    /// What a chunk sends.
+    fn letter(&mut self, product: &DeviceProduct<'_>, chunk: usize) -> Result<Letter, Error> {
+        let (half, at) = &product.chunks.all[chunk];
+        let outbox = self.queue.outbox(chunk % product.chunks.slots)?;
+        Ok(Letter { pieces: pieces(at.len(), half.sends(self.seat)), outbox })
+    }
+
+    /// Receives a chunk, and begins stage 2 of it.
+    fn take_chunk(
+        &mut self,
+        product: &mut DeviceProduct<'_>,
+        chunk: usize,
+        inlet: &mut Inlet<'_>,
+    ) -> Result<(), Error> {
+        let slot = chunk % product.chunks.slots;
+        let (half, at) = &product.chunks.all[chunk];
+        let pieces = pieces(at.len(), half.receives(self.seat));
+        courier::receive(inlet, &pieces, |pieces, places| self.queue.arrive(slot, pieces, places))?;
+        self.vouch_for(product, chunk)?;
+        self.queue.fold(slot)?;
+        product.chunks.folded = chunk + 1;
+        Ok(())
+    }
+
+    /// Starts as many chunks as there are free slots, this one among them. A slot is free when its chunk is
+    /// folded and sent, of which another thread tells.
+    fn start_chunks(
+        &mut self,
+        product: &mut DeviceProduct<'_>,
+        needed: usize,
+        told: Option<&Receiver<()>>,
+    ) -> Result<(), Error> {
         while product.chunks.started < product.chunks.all.len() {
             let chunks = &product.chunks;
             if chunks.started - chunks.settled >= chunks.slots {
                 if chunks.folded == chunks.settled {
                     break;
                 }
+                told.map_or(Ok(()), Receiver::recv).map_err(|_| ended())?;
                 self.settle_chunk(product)?;
             }
             let chunks = &mut product.chunks;
@@ -204,8 +332,7 @@ impl SeatParty {
                 round: product.round,
                 at,
                 half,
-                x: &product.x.vector,
-                y: &product.y.vector,
+                factors: product.factors,
                 z: &product.z.vector,
                 masked: self.settings.masked,
                 vouch: product.vouch,
@@ -220,55 +347,68 @@ impl SeatParty {
 
     /// Goes on with the hashes of what this seat vouches for.
     fn vouch_for(&mut self, product: &mut DeviceProduct<'_>, chunk: usize) -> Result<(), Error> {
-        let Some(mut checks) = product.checks.take() else { return Ok(()) };
-        let blocks = product.chunks.all[chunk].1.len();
-        let (half, seat) = (product.chunks.all[chunk].0, self.seat);
-        let messages = self.queue.messages(chunk % product.chunks.slots)?;
-        let copy = |blocks: &[Block]| Zeroizing::new(blocks.to_vec());
-        let (exposed, digests) = (messages.exposed.map(|both| both.map(copy)), messages.digests);
-        let [of_a, of_c] = &mut checks.hashes[0];
-        if let Some([a, c]) = digests {
-            append(self, 2, of_a, blocks, a);
-            if !half.sends(seat) {
-                append(self, 1, of_c, blocks, c);
-            }
-        }
-        if let Some([a, c]) = exposed {
-            self.hash(checks.vouched[0], of_a, &a);
-            self.hash(checks.vouched[1], of_c, &c);
-        }
-        product.checks = Some(checks);
+        let Some(checks) = &mut product.checks else { return Ok(()) };
+        let (half, at) = &product.chunks.all[chunk];
+        let said = self.queue.vouched(chunk % product.chunks.slots)?;
+        let (channels, parts) = (checks.vouched, [Some(2), (!half.sends(self.seat)).then_some(1)]);
+        let said = Said::of(said);
+        self.go_on(&mut checks.hashes[0], channels, parts, at.len(), said);
         Ok(())
     }
 
-    /// Begins stage 2 of a chunk of which everything has arrived.
-    fn fold_chunk(&mut self, product: &mut DeviceProduct<'_>, chunk: usize) -> Result<(), Error> {
-        let slot = chunk % product.chunks.slots;
-        if let (Some(checks), VouchBy::Expose) = (&mut product.checks, product.vouch) {
-            let inbox = self.queue.messages(slot)?.inbox;
-            let [a, c] = inbox.map(|blocks| Zeroizing::new(blocks.to_vec()));
-            let [of_a, of_c] = &mut checks.hashes[1];
-            self.hash(checks.received[0], of_a, &a);
-            self.hash(checks.received[1], of_c, &c);
+    /// Goes on with the hashes of A and C, of as many blocks each where there are any.
+    fn go_on(
+        &self,
+        hashes: &mut [Running; 2],
+        channels: [VouchedChannel; 2],
+        parts: [Option<usize>; 2],
+        blocks: usize,
+        said: Said,
+    ) {
+        for (k, (hash, part)) in hashes.iter_mut().zip(parts).enumerate() {
+            match (&said, part) {
+                (Said::Digests(digests), Some(part)) => append(self, part, hash, blocks, digests[k]),
+                (Said::Blocks(blocks), Some(_)) => self.hash(channels[k], hash, &blocks[k]),
+                (_, None) | (Said::Nothing, _) => {}
+            }
         }
-        self.queue.fold(slot)?;
-        product.chunks.folded = chunk + 1;
-        Ok(())
     }
 
     /// Waits for stage 2 of the next chunk, which frees its slot.
     fn settle_chunk(&mut self, product: &mut DeviceProduct<'_>) -> Result<(), Error> {
         let chunks = &mut product.chunks;
         let (half, at) = chunks.all[chunks.settled].clone();
-        let digests = self.queue.settle(chunks.settled % chunks.slots)?;
-        chunks.settled += 1;
-        if let (Some(checks), Some([a, c])) = (&mut product.checks, digests) {
-            let [of_a, of_c] = &mut checks.hashes[1];
-            append(self, 0, of_a, at.len(), a);
-            if half.receives(self.seat) {
-                append(self, 0, of_c, at.len(), c);
-            }
+        let slot = chunks.settled % chunks.slots;
+        if let Some(checks) = &mut product.checks {
+            // As the device has them: what the transport holds may have changed since.
+            let said = Said::of(self.queue.arrived(slot)?);
+            let (channels, parts) = (checks.received, [Some(0), half.receives(self.seat).then_some(0)]);
+            self.go_on(&mut checks.hashes[1], channels, parts, at.len(), said);
         }
+        self.queue.settle(slot)?;
+        chunks.settled += 1;
         Ok(())
     }
+}
+
+/// As [`StageVouch`], apart from the device.
+enum Said {
+    Nothing,
+    Digests([Block; 2]),
+    Blocks([Zeroizing<Vec<Block>>; 2]),
+}
+
+impl Said {
+    fn of(said: StageVouch<'_>) -> Self {
+        match said {
+            StageVouch::Nothing => Self::Nothing,
+            StageVouch::Digests(digests) => Self::Digests(digests),
+            StageVouch::Blocks(both) => Self::Blocks(both.map(|blocks| Zeroizing::new(blocks.to_vec()))),
+        }
+    }
+}
+
+/// The other of two threads has ended, and says why.
+fn ended() -> Error {
+    Error::misuse("who sends has ended")
 }

@@ -1,0 +1,256 @@
+//! Frames whose bodies somebody else writes and reads in the rings: a device, by itself. The bytes on the
+//! wire are those of [`Channel::send`].
+
+use super::{FRAME_BYTES, FrameHead, HEAD_BYTES, SealedChannel};
+use crate::shm::ShmChannel;
+use base::ChannelError;
+use kernels::{Block, GfKey, Place, gf_digest};
+use net::{Channel, InPlace, Peeked};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// Blocks that are taken out of a ring at a time: what is hashed is in the nearest cache.
+const TAKEN: usize = 512;
+
+/// Frames from which on a second thread is worth waking, and processors from which on there is one to spare:
+/// four parties of one host have two such threads each, and two that wait.
+const HELPED: usize = 4;
+const HELPED_CORES: usize = 16;
+
+/// Frames under way in the rings.
+#[derive(Default)]
+pub(super) struct PlacedFrames {
+    /// Lengths of bodies that have a place and are not sent.
+    reserved: VecDeque<usize>,
+    /// Frames that were seen and are not released, and how many of them are checked.
+    seen: VecDeque<FrameHead>,
+    checked: usize,
+    /// The head of the frame after them, which does not fit what is wanted.
+    next: Option<FrameHead>,
+    helper: Option<HashHelper>,
+}
+
+/// A thread that hashes half of the frames. It ends with the channel.
+struct HashHelper {
+    give: Sender<(Arc<GfKey>, Vec<Vec<Place>>)>,
+    take: Receiver<Vec<[Block; 2]>>,
+}
+
+impl HashHelper {
+    /// `None` where the system gives no thread: then the caller's does it all.
+    fn start() -> Option<Self> {
+        let ((give, jobs), (results, take)) = (channel::<(Arc<GfKey>, Vec<Vec<Place>>)>(), channel());
+        let work = move || {
+            for (key, bodies) in jobs {
+                if results.send(digests_of(&key, &bodies)).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("hash".into()).spawn(work).ok()?;
+        Some(Self { give, take })
+    }
+}
+
+impl PlacedFrames {
+    /// The digests of bodies.
+    fn digests(&mut self, key: &Arc<GfKey>, mut bodies: Vec<Vec<Place>>) -> Vec<[Block; 2]> {
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        if bodies.len() >= HELPED && self.helper.is_none() && cores() >= HELPED_CORES {
+            self.helper = HashHelper::start();
+        }
+        let helper = self.helper.as_ref().filter(|_| bodies.len() >= HELPED);
+        let Some(helper) = helper else { return digests_of(key, &bodies) };
+        let rest = bodies.split_off(bodies.len().div_ceil(2));
+        let given = helper.give.send((key.clone(), rest.clone())).is_ok();
+        let mut digests = digests_of(key, &bodies);
+        let helped = if given { helper.take.recv().ok() } else { None };
+        digests.extend(helped.unwrap_or_else(|| digests_of(key, &rest)));
+        digests
+    }
+
+    /// The head of the next frame, if it was looked at already.
+    pub(super) fn take_seen(&mut self) -> Result<Option<FrameHead>, ChannelError> {
+        if self.seen.is_empty() {
+            return Ok(self.next.take());
+        }
+        Err(ChannelError::Io("what was read in place was not released".into()))
+    }
+}
+
+/// Bytes of a frame in a ring.
+fn whole(body: usize) -> u64 {
+    (HEAD_BYTES + body) as u64
+}
+
+/// Whether rings are long enough that frames of any length go on while others are written.
+pub(super) fn fits(rings: &ShmChannel) -> bool {
+    rings.ring() >= 4 * whole(FRAME_BYTES)
+}
+
+fn digests_of(key: &GfKey, bodies: &[Vec<Place>]) -> Vec<[Block; 2]> {
+    bodies.iter().map(|places| digest_of(key, places)).collect()
+}
+
+/// The digests of length and body of a frame whose body lies in these places.
+fn digest_of(key: &GfKey, places: &[Place]) -> [Block; 2] {
+    let body: usize = places.iter().map(Place::bytes).sum();
+    let length = gf_digest(key, Block::ZERO, &[Block(body as u128)]);
+    let mut taken = [Block::ZERO; TAKEN];
+    let (mut sum, mut filled) = (length, 0);
+    for place in places {
+        let mut at = 0;
+        while at < place.bytes() {
+            let bytes = Block::bytes_of_mut(&mut taken);
+            let now = (place.bytes() - at).min(bytes.len() - filled);
+            place.read_part(at, &mut bytes[filled..filled + now]);
+            (at, filled) = (at + now, filled + now);
+            if filled == size_of_val(&taken) {
+                (sum, filled) = (gf_digest(key, sum, &taken), 0);
+            }
+        }
+    }
+    if filled > 0 {
+        let last = filled.div_ceil(Block::BYTES);
+        Block::bytes_of_mut(&mut taken)[filled..last * Block::BYTES].fill(0);
+        sum = gf_digest(key, sum, &taken[..last]);
+    }
+    [length, sum]
+}
+
+impl<C: Channel> SealedChannel<C> {
+    fn ring(&mut self) -> Result<&mut ShmChannel, ChannelError> {
+        (self.rings)(&mut self.inner).ok_or_else(|| ChannelError::Io("the channel has no rings".into()))
+    }
+
+    /// Bytes of the frames that were seen.
+    fn seen_bytes(&self) -> u64 {
+        self.placed.seen.iter().map(|head| whole(head.length)).sum()
+    }
+
+    /// The head of the next frame that was not seen, if all of the frame is there.
+    fn look_ahead(&mut self, wait: bool) -> Result<Option<FrameHead>, ChannelError> {
+        let ahead = self.seen_bytes();
+        if self.placed.next.is_none() {
+            if !self.ring()?.there(ahead, HEAD_BYTES as u64, wait)? {
+                return Ok(None);
+            }
+            let mut head = [0; HEAD_BYTES];
+            Place::read_all(&self.ring()?.places_in(ahead, HEAD_BYTES), &mut head);
+            self.placed.next = Some(self.open_head(&head)?);
+        }
+        let Some(head) = self.placed.next.take() else { return Ok(None) };
+        if self.ring()?.there(ahead, whole(head.length), wait)? {
+            return Ok(Some(head));
+        }
+        self.placed.next = Some(head);
+        Ok(None)
+    }
+}
+
+impl<C: Channel> InPlace for SealedChannel<C> {
+    fn reserve(&mut self, lengths: &[usize], wait: bool) -> Result<Vec<Vec<Place>>, ChannelError> {
+        self.guarded(|this| {
+            this.seal_queued()?;
+            let mut ahead: u64 = this.placed.reserved.iter().map(|body| whole(*body)).sum();
+            let mut places = Vec::new();
+            for &body in lengths {
+                if !(1..=FRAME_BYTES).contains(&body) {
+                    return Err(ChannelError::Io(format!("a message of {body} bytes has no place")));
+                }
+                let wait = wait && places.is_empty() && ahead == 0;
+                let ring = this.ring()?;
+                if !ring.room(ahead, whole(body), wait)? {
+                    break;
+                }
+                places.push(ring.places_out(ahead + HEAD_BYTES as u64, body));
+                this.placed.reserved.push_back(body);
+                ahead += whole(body);
+            }
+            Ok(places)
+        })
+    }
+
+    fn publish(&mut self, messages: usize) -> Result<(), ChannelError> {
+        self.guarded(|this| {
+            if messages > this.placed.reserved.len() {
+                return Err(ChannelError::Io("nothing was reserved".into()));
+            }
+            let lengths: Vec<usize> = this.placed.reserved.drain(..messages).collect();
+            let (ring, mut ahead, mut bodies) = (this.ring()?, 0, Vec::new());
+            for &body in &lengths {
+                bodies.push(ring.places_out(ahead + HEAD_BYTES as u64, body));
+                ahead += whole(body);
+            }
+            let digests = this.placed.digests(&this.keys.send.hash, bodies);
+            for (body, digests) in lengths.into_iter().zip(digests) {
+                let head = this.keys.send.head_of(body, digests);
+                let ring = this.ring()?;
+                Place::write_all(&ring.places_out(0, HEAD_BYTES), &head);
+                ring.written(whole(body));
+            }
+            // At once: a receiver that sees many has them copied at once.
+            this.ring()?.tell();
+            Ok(())
+        })
+    }
+
+    fn peek(&mut self, lengths: &[usize], wait: bool) -> Result<Peeked, ChannelError> {
+        self.guarded(|this| {
+            this.hand_over()?;
+            if this.read < this.opened.len() {
+                return Ok(Peeked::Otherwise);
+            }
+            let (mut places, none_before) = (Vec::new(), this.placed.seen.is_empty());
+            for &body in lengths {
+                let wait = wait && places.is_empty() && none_before;
+                let ahead = this.seen_bytes();
+                let Some(head) = this.look_ahead(wait)? else { break };
+                if head.length != body {
+                    this.placed.next = Some(head);
+                    let first = places.is_empty() && none_before;
+                    return Ok(if first { Peeked::Otherwise } else { Peeked::There(places) });
+                }
+                places.push(this.ring()?.places_in(ahead + HEAD_BYTES as u64, body));
+                this.placed.seen.push_back(head);
+            }
+            Ok(Peeked::There(places))
+        })
+    }
+
+    fn check(&mut self, messages: usize) -> Result<(), ChannelError> {
+        self.guarded(|this| {
+            let (from, to) = (this.placed.checked, this.placed.checked + messages);
+            if to > this.placed.seen.len() {
+                return Err(ChannelError::Io("nothing is there to check".into()));
+            }
+            let lengths: Vec<usize> = this.placed.seen.iter().map(|head| head.length).collect();
+            let mut ahead: u64 = lengths[..from].iter().map(|&body| whole(body)).sum();
+            let (ring, mut bodies) = (this.ring()?, Vec::new());
+            for &body in &lengths[from..to] {
+                bodies.push(ring.places_in(ahead + HEAD_BYTES as u64, body));
+                ahead += whole(body);
+            }
+            let digests = this.placed.digests(&this.keys.recv.hash, bodies);
+            let mut frames = this.placed.seen.iter().skip(from).zip(digests);
+            if !frames.all(|(head, [_, digest])| head.fits(digest)) {
+                return Err(this.forged("the tag"));
+            }
+            this.placed.checked = to;
+            Ok(())
+        })
+    }
+
+    fn release(&mut self, messages: usize) -> Result<(), ChannelError> {
+        self.guarded(|this| {
+            if messages > this.placed.checked {
+                return Err(ChannelError::Io("what was not checked is not released".into()));
+            }
+            let bytes = this.placed.seen.drain(..messages).map(|head| whole(head.length)).sum();
+            this.placed.checked -= messages;
+            this.ring()?.free(bytes);
+            Ok(())
+        })
+    }
+}

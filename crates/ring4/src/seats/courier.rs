@@ -1,0 +1,127 @@
+//! Messages between a device and a transport: what is copied by the one is sealed or checked by the other
+//! while the next is copied.
+
+use accel::{Copying, MessagePiece, Outbox};
+use base::Error;
+use kernels::Place;
+use net::{Inlet, Outlet};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender};
+
+/// Pieces of one copy, at most.
+const GROUP: usize = 16;
+/// Copies under way each way.
+const COPIES: usize = 2;
+
+/// What a chunk sends.
+pub(crate) struct Letter {
+    pub pieces: Vec<MessagePiece>,
+    pub outbox: Box<dyn Outbox>,
+}
+
+/// A copy under way, of so many pieces, and whether they are the last of their chunk.
+struct Group {
+    copying: Box<dyn Copying>,
+    pieces: usize,
+    last: bool,
+}
+
+/// Sends what comes in, and tells of every chunk of which nothing is left to copy. Ends when nobody can give
+/// more.
+pub(crate) fn send_all(
+    outlet: &mut Outlet<'_>,
+    jobs: &Receiver<Letter>,
+    tell: &Sender<()>,
+) -> Result<(), Error> {
+    let mut groups = VecDeque::new();
+    loop {
+        // The next chunk is begun while the end of the last one is under way.
+        let job = match jobs.try_recv() {
+            Ok(job) => job,
+            Err(_) => {
+                while finish(outlet, &mut groups, tell)? {}
+                outlet.flush()?;
+                let Ok(job) = jobs.recv() else { return Ok(()) };
+                job
+            }
+        };
+        begin(outlet, job, &mut groups, tell)?;
+    }
+}
+
+/// Sends one chunk.
+pub(crate) fn send(outlet: &mut Outlet<'_>, job: Letter) -> Result<(), Error> {
+    let (tell, _told) = std::sync::mpsc::channel();
+    let mut groups = VecDeque::new();
+    begin(outlet, job, &mut groups, &tell)?;
+    while finish(outlet, &mut groups, &tell)? {}
+    Ok(())
+}
+
+/// Copies all of a chunk; the last copies may be left under way.
+fn begin(
+    outlet: &mut Outlet<'_>,
+    mut job: Letter,
+    groups: &mut VecDeque<Group>,
+    tell: &Sender<()>,
+) -> Result<(), Error> {
+    let mut left = &job.pieces[..];
+    while !left.is_empty() {
+        if groups.len() == COPIES {
+            finish(outlet, groups, tell)?;
+        }
+        let lengths: Vec<usize> = left.iter().take(GROUP).map(MessagePiece::bytes).collect();
+        // Who waits for space must not keep back what would make some.
+        let places = outlet.reserve(&lengths, groups.is_empty())?;
+        let (now, rest) = left.split_at(places.len());
+        if now.is_empty() {
+            finish(outlet, groups, tell)?;
+            continue;
+        }
+        let copying = job.outbox.copy(now, &places)?;
+        left = rest;
+        groups.push_back(Group { copying, pieces: now.len(), last: left.is_empty() });
+    }
+    Ok(())
+}
+
+/// Sends the oldest group that is under way; whether there was one.
+fn finish(outlet: &mut Outlet<'_>, groups: &mut VecDeque<Group>, tell: &Sender<()>) -> Result<bool, Error> {
+    let Some(group) = groups.pop_front() else { return Ok(false) };
+    group.copying.wait()?;
+    if group.last {
+        // Nobody hears it where chunks are sent in turn.
+        let _ = tell.send(());
+    }
+    outlet.publish(group.pieces)?;
+    Ok(true)
+}
+
+/// Receives the pieces of a chunk, which `arrive` copies to the device.
+pub(crate) fn receive(
+    inlet: &mut Inlet<'_>,
+    pieces: &[MessagePiece],
+    mut arrive: impl FnMut(&[MessagePiece], &[Vec<Place>]) -> Result<Box<dyn Copying>, Error>,
+) -> Result<(), Error> {
+    let mut left = pieces;
+    let mut groups: VecDeque<(Box<dyn Copying>, usize)> = VecDeque::new();
+    while !left.is_empty() || !groups.is_empty() {
+        if !left.is_empty() && groups.len() < COPIES {
+            let lengths: Vec<usize> = left.iter().take(GROUP).map(MessagePiece::bytes).collect();
+            let places = inlet.peek(&lengths, groups.is_empty())?;
+            let (now, rest) = left.split_at(places.len());
+            left = rest;
+            if !now.is_empty() {
+                groups.push_back((arrive(now, &places)?, now.len()));
+                // What is checked next waits for no copy, so begin another one first.
+                continue;
+            }
+        }
+        if let Some((copying, pieces)) = groups.pop_front() {
+            inlet.check(pieces)?;
+            copying.wait()?;
+            inlet.release(pieces)?;
+        }
+    }
+    Ok(())
+}
