@@ -233,7 +233,7 @@ impl Schedule {
 
 /// Where a wire's share lies, once it is there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct WirePlace {
     pub slot: u32,
     /// To be complemented by who adds constants.
     pub flip: bool,
@@ -246,7 +246,7 @@ pub(super) struct ScheduleBuilder<'a> {
     joined: Option<&'a JoinedPlan>,
     pub me: PartyId,
     pub kinds: Vec<WireKind>,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<WirePlace>>,
     /// Wires that comparisons give, and which one.
     cut: HashMap<usize, usize>,
     /// Stage from which on a temporary is there.
@@ -274,7 +274,7 @@ impl<'a> ScheduleBuilder<'a> {
         let (there, pending) = (vec![0; plan.temps.len()], Vec::new());
         let (cut, computed) = (HashMap::new(), HashSet::new());
         let mut builder = Self { plan, joined, me, kinds, places, cut, there, computed, pending, out };
-        builder.places[0] = Some(Place { slot: 0, flip: false, level: 0 });
+        builder.places[0] = Some(WirePlace { slot: 0, flip: false, level: 0 });
         builder.cut = comparisons(&builder);
         builder
     }
@@ -298,7 +298,7 @@ impl<'a> ScheduleBuilder<'a> {
         &mut self.out.rounds[round]
     }
 
-    fn place(&self, wire: usize) -> Place {
+    fn place(&self, wire: usize) -> WirePlace {
         self.places[wire].expect("wires are placed in order")
     }
 
@@ -317,7 +317,7 @@ impl<'a> ScheduleBuilder<'a> {
     }
 
     /// Places a wire and what it needs, and says where it is.
-    fn demand(&mut self, root: usize) -> Place {
+    fn demand(&mut self, root: usize) -> WirePlace {
         let mut stack = vec![root];
         while let Some(&at) = stack.last() {
             if self.places[at].is_none() {
@@ -349,7 +349,7 @@ impl<'a> ScheduleBuilder<'a> {
         let (slots, level) = schedule(self, compare);
         for (less, slot) in compare.less.iter().zip(slots) {
             if self.cut.get(&less.wire()) == Some(&at) {
-                self.places[less.wire()] = Some(Place { slot, flip: less.inverted(), level });
+                self.places[less.wire()] = Some(WirePlace { slot, flip: less.inverted(), level });
             }
         }
     }
@@ -386,13 +386,13 @@ impl<'a> ScheduleBuilder<'a> {
         })
     }
 
-    fn wire(&mut self, at: usize, wire: &WireDriver) -> Place {
+    fn wire(&mut self, at: usize, wire: &WireDriver) -> WirePlace {
         let kind = self.kinds[at];
         let mine = kind.has(self.me);
         if let WireDriver::Input(input) = *wire {
             let word = NodeId(input.word);
             let slot = if mine { self.entered(word, input.bit) } else { 0 };
-            return Place { slot, flip: false, level: self.ready(word) };
+            return WirePlace { slot, flip: false, level: self.ready(word) };
         }
         if let WireDriver::Xor(a, b) = *wire {
             // The sum of what one party knows and what the other one knows is a sharing as it is.
@@ -400,7 +400,7 @@ impl<'a> ScheduleBuilder<'a> {
             let known =
                 |of: PartyId| [a, b].into_iter().find(|w| self.kinds[*w as usize] == WireKind::Known(of));
             if let (Some(own), Some(_)) = (known(self.me), known(self.me.other())) {
-                return Place { slot: self.place(own as usize).slot, flip: false, level };
+                return WirePlace { slot: self.place(own as usize).slot, flip: false, level };
             }
         }
         let slot = if mine { self.slot() } else { 0 };
@@ -416,7 +416,7 @@ impl<'a> ScheduleBuilder<'a> {
                 self.pending.resize_with(level + 1, Vec::new);
             }
             self.pending[level].push((*a, *b, slot));
-            return Place { slot, flip: false, level: level + 1 };
+            return WirePlace { slot, flip: false, level: level + 1 };
         }
         if mine {
             let and = matches!(wire, WireDriver::And(..));
@@ -426,7 +426,7 @@ impl<'a> ScheduleBuilder<'a> {
             let (a, b) = (self.read_wire(a.0, a.1, of(a.0)), self.read_wire(b.0, b.1, of(b.0)));
             self.stage(level).push(PartyStep::Gate(ShareGate { out: slot, a, b, and }));
         }
-        Place { slot, flip: false, level }
+        WirePlace { slot, flip: false, level }
     }
 
     /// A slot for a bit of a word that this party knows.

@@ -138,7 +138,7 @@ impl Two {
             report.clone()
         });
         assert!(results.iter().all(|report| report.get("error").is_none()));
-        for side in 0..2 {
+        for (side, name) in NAMES.into_iter().enumerate() {
             let path = self.home(side).join("own.ledger");
             let entries = Ledger::look(&path).and_then(|ledger| ledger.entries()).expect("a ledger");
             let paid = entries.iter().filter(|entry| entry.protects && !entry.given_back);
@@ -149,7 +149,7 @@ impl Two {
             // The result, which everybody sees, and the sizes of the match, which the other side does.
             let viewers: BTreeSet<&str> = paid.iter().copied().collect();
             let public = paid.iter().filter(|viewers| viewers.split(' ').any(|one| one == PUBLIC)).count();
-            assert!(paid.len() == viewers.len() && public == 1, "{} paid {paid:?}", NAMES[side]);
+            assert!(paid.len() == viewers.len() && public == 1, "{name} paid {paid:?}");
             self.verifies(side, &path);
         }
     }
