@@ -71,11 +71,12 @@ fn the_emulated_gpu_conforms() {
             .unwrap_or_else(|e| panic!("chunks of {chunk:?}: {e}"));
     }
     // Three checks of four devices with five lanes of two buffers each, and what other tests did meanwhile.
-    let [frees, unwiped, _] = emulator_counts(&emulator.library);
+    let [frees, unwiped, locked] = emulator_counts(&emulator.library);
     assert!(
         frees >= 3 * 4 * 3 * 2 && unwiped == 0,
         "{frees} buffers given back, {unwiped} of them not wiped"
     );
+    assert_eq!(locked, 0, "memory of transports is page-locked as long as devices are there");
 }
 
 /// Where there is an NVRTC, with or without a GPU, it makes an image of the kernels.
