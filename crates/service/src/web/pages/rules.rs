@@ -212,7 +212,7 @@ pub fn preview(visit: &Visit<'_>) -> Result<Answer, Stop> {
             parts.push(form(&format!("/rules/change/{base}"), word.as_deref(), fields));
         }
     }
-    Ok(page(visit, "The difference", parts))
+    Ok(page(visit, "The difference", [section("What it comes to", parts)]))
 }
 
 /// Changes a rule, or proposes it.
