@@ -39,6 +39,9 @@ pub struct AccessChange {
     pub account: String,
     /// Whether it is added with that.
     pub new: bool,
+    /// The roles that it had when this was proposed: by them it was decided whether it takes a link.
+    #[serde(default)]
+    pub held: Vec<Grant>,
     /// A role that it gets.
     pub give: Option<Grant>,
     /// The hash of a link that it gets in place of its password, in hex digits.
@@ -152,6 +155,16 @@ impl ProposedChange {
         }
     }
 
+    /// Whether what it was decided by is still so: the account has the roles that it had then.
+    #[must_use]
+    pub fn still_fits(&self, facts: &ChangeFacts) -> bool {
+        match self {
+            Self::Access(change) => change.held == facts.subject,
+            // Accepting a text compares the one before.
+            Self::Rules(_) => true,
+        }
+    }
+
     /// Whether somebody's roles are the fitting ones, whoever proposed it; `held` are those of the account.
     #[must_use]
     pub fn is_for(&self, actor: &Asker, held: &[Grant]) -> bool {
@@ -232,7 +245,8 @@ mod tests {
 
     fn access(give: Option<&str>, link: bool) -> ProposedChange {
         let (account, link) = ("eve".to_owned(), link.then(|| "00".repeat(32)));
-        ProposedChange::Access(AccessChange { account, new: false, give: give.map(grant), link })
+        let (held, give) = (Vec::new(), give.map(grant));
+        ProposedChange::Access(AccessChange { account, new: false, held, give, link })
     }
 
     fn facts(proposer: Option<&str>, subject: &[&str]) -> ChangeFacts {

@@ -19,7 +19,7 @@ const OPEN: u32 = 20;
 pub enum Confirmed {
     /// The change was made; with the code that goes with the link, where there is one.
     Made(Option<SpokenCode>),
-    /// It was decided, it is too old, or what it is about is gone.
+    /// It was decided, it is too old, or what it is about is gone or another one.
     Gone,
     /// This person may not, or whoever proposed it no longer could.
     Denied,
@@ -67,6 +67,9 @@ impl Store {
             let facts = facts(transaction, &one).map_err(explain)?;
             if !one.change.may_be_confirmed(&one.by, actor, &facts) {
                 outcome = Confirmed::Denied;
+                return Ok(None);
+            }
+            if !one.change.still_fits(&facts) {
                 return Ok(None);
             }
             let linked = match &one.change {

@@ -120,7 +120,7 @@ pub fn propose(visit: &Visit<'_>, account: &str, new: bool, give: Option<Grant>)
     // Who was a viewer until now could have been let in by one person alone.
     let link = (give.is_none() || !is_weighty(&held)).then(SecretToken::generate).transpose()?;
     let hash = link.as_ref().map(|link| base::hex(&link.hash(TokenUse::Link)));
-    let change = AccessChange { account: account.to_owned(), new, give, link: hash };
+    let change = AccessChange { account: account.to_owned(), new, held: held.clone(), give, link: hash };
     let mut parts = Vec::new();
     if let Some(link) = link {
         let url = format!("{}/enter/{}", visit.settings().web.url(), link.text());
@@ -208,7 +208,8 @@ pub fn confirm(visit: &Visit<'_>) -> Result<Answer, Stop> {
 }
 
 fn gone(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let said = "It was decided already, waited too long, or what it is about is no longer there.";
+    let said = "It was decided already, waited too long, or what it is about is no longer as it was: the \
+                person got or lost a role since. Then it has to be proposed anew.";
     Ok(with_status(visit, StatusCode::CONFLICT, "This no longer waits", [words("p", "", said)]))
 }
 

@@ -109,6 +109,29 @@ fn roles_and_links_of_weight_are_confirmed_and_others_are_not() {
 }
 
 #[test]
+fn a_proposal_falls_with_the_roles_that_it_was_made_by() {
+    let rooms = Rooms::begin("");
+    let olga = rooms.guest("olga", &["operator"]);
+    let sam = rooms.guest("sam", &["steward"]);
+    rooms.guest("eve", &["analyst"]);
+    // An analyst got in by two people, so a further role takes no link.
+    let steward = [("role", "steward"), ("data", "")];
+    rooms.deed(&olga, "/accounts/eve", "/accounts/eve/give", &steward).is(200).never_says("/enter/");
+    // Without that role one operator makes a link, and whoever opens it waits to become a steward.
+    let analyst = [("role", "analyst"), ("data", "")];
+    rooms.deed(&olga, "/accounts/eve", "/accounts/eve/take", &analyst).is(303);
+    rooms.deed(&olga, "/accounts/eve", "/accounts/eve/link", &[]).is(200).says("A link for eve");
+    let page = rooms.deed(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(409);
+    page.says("the person got or lost a role since");
+    let eve = rooms.house.store.account("eve", super::now()).expect("reads").expect("there");
+    assert_eq!(eve.grants, []);
+    // Proposed anew, it takes a link and a code.
+    let proposed = rooms.deed(&olga, "/accounts/eve", "/accounts/eve/give", &steward).is(200).told();
+    rooms.deed(&sam, "/confirmations", "/confirmations/2/confirm", &[]).is(200).says("by telephone");
+    rooms.nobody(&entrance(&proposed)).is(200).says("Code");
+}
+
+#[test]
 fn one_person_is_enough_where_that_was_said_and_every_page_says_so() {
     let rooms = Rooms::begin("[policy]\nseparate_duties = false\n");
     let olga = rooms.guest("olga", &["operator"]);
