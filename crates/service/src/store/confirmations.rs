@@ -65,7 +65,8 @@ impl Store {
         let made = self.within::<_, Error>(|transaction| {
             let Some(one) = waiting(transaction, number, at).map_err(explain)? else { return Ok(None) };
             let facts = facts(transaction, &one).map_err(explain)?;
-            if !one.change.may_be_confirmed(&one.by, actor, &facts) {
+            let actor = as_now(transaction, actor).map_err(explain)?;
+            if !one.change.may_be_confirmed(&one.by, &actor, &facts) {
                 outcome = Confirmed::Denied;
                 return Ok(None);
             }
@@ -103,9 +104,10 @@ impl Store {
         let done = self.within::<_, Error>(|transaction| {
             let Some(one) = waiting(transaction, number, at).map_err(explain)? else { return Ok(None) };
             let facts = facts(transaction, &one).map_err(explain)?;
+            let actor = as_now(transaction, actor).map_err(explain)?;
             let decision = match one.by == actor.name {
                 true => ChangeDecision::Withdrawn,
-                false if one.change.is_for(actor, &facts.subject) => ChangeDecision::Refused,
+                false if one.change.is_for(&actor, &facts.subject) => ChangeDecision::Refused,
                 false => return Ok(None),
             };
             decide(transaction, number, decision, &actor.name, at).map_err(explain)?;
@@ -170,6 +172,12 @@ fn listed(connection: &Connection, which: &str, value: i64) -> Result<Vec<Pendin
 fn facts(connection: &Connection, one: &PendingChange) -> Result<ChangeFacts, rusqlite::Error> {
     let grants = |name: &str| living_in(connection, name)?.map(|id| grants_of(connection, id)).transpose();
     Ok(ChangeFacts { proposer: grants(&one.by)?, subject: grants(one.change.subject())?.unwrap_or_default() })
+}
+
+/// Who asks, with the roles of this moment; none where the account was ended since the request began.
+fn as_now(connection: &Connection, actor: &Asker) -> Result<Asker, rusqlite::Error> {
+    let grants = living_in(connection, &actor.name)?.map(|id| grants_of(connection, id)).transpose()?;
+    Ok(Asker { grants: grants.unwrap_or_default(), ..actor.clone() })
 }
 
 fn decide(

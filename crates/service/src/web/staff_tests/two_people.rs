@@ -1,6 +1,8 @@
 //! What one person should not do alone takes two.
 
-use super::Rooms;
+use super::{Rooms, now};
+use crate::roles::{Asker, Grant};
+use crate::store::{Confirmed, RecordedAct};
 
 /// The path of a link.
 fn entrance(link: &str) -> String {
@@ -123,12 +125,34 @@ fn a_proposal_falls_with_the_roles_that_it_was_made_by() {
     rooms.deed(&olga, "/accounts/eve", "/accounts/eve/link", &[]).is(200).says("A link for eve");
     let page = rooms.deed(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(409);
     page.says("the person got or lost a role since");
-    let eve = rooms.house.store.account("eve", super::now()).expect("reads").expect("there");
+    let eve = rooms.house.store.account("eve", now()).expect("reads").expect("there");
     assert_eq!(eve.grants, []);
     // Proposed anew, it takes a link and a code.
     let proposed = rooms.deed(&olga, "/accounts/eve", "/accounts/eve/give", &steward).is(200).told();
     rooms.deed(&sam, "/confirmations", "/confirmations/2/confirm", &[]).is(200).says("by telephone");
     rooms.nobody(&entrance(&proposed)).is(200).says("Code");
+}
+
+#[test]
+fn who_lost_the_role_while_the_request_waited_confirms_nothing() {
+    let rooms = Rooms::begin("");
+    let olga = rooms.guest("olga", &["operator"]);
+    rooms.guest("sam", &["steward"]);
+    rooms.guest("stella", &["steward"]);
+    let add = [("name", "eve"), ("role", "analyst")];
+    rooms.deed(&olga, "/accounts", "/accounts", &add).is(200);
+    // What sam's request knows of sam, and what is so when it is sam's turn to write.
+    let steward = Grant::parse("steward").expect("a role");
+    let sam = Asker { name: "sam".into(), grants: vec![steward.clone()], separate: true };
+    let store = &rooms.house.store;
+    let act = RecordedAct { by: "olga", what: "role taken: steward", to: "sam", at: now() };
+    store.take_role(&act, &steward).expect("taken");
+    let confirmed = store.confirm_change(&sam, 1, now(), &|_| Ok(())).expect("reads");
+    assert!(matches!(confirmed, Confirmed::Denied));
+    assert!(!store.turn_down(&sam, 1, now()).expect("reads"));
+    let stella = Asker { name: "stella".into(), ..sam };
+    let confirmed = store.confirm_change(&stella, 1, now(), &|_| Ok(())).expect("writes");
+    assert!(matches!(confirmed, Confirmed::Made(Some(_))));
 }
 
 #[test]
