@@ -1,7 +1,7 @@
 //! What one person proposes and another one confirms. Confirming, the change itself and the line that says
 //! so are one transaction, which looks at everybody's roles anew.
 
-use super::accounts::{end_sessions, give, grants_of, insert, keep_link, living_in};
+use super::accounts::{access_in, end_sessions, give, grants_of, insert, keep_link, living_in};
 use super::checks::accept_in;
 use super::{RecordedAct, Store, write_down, write_down_with};
 use crate::changes::{AccessChange, ChangeDecision, ChangeFacts, PendingChange, ProposedChange, RulesChange};
@@ -171,7 +171,7 @@ fn listed(connection: &Connection, which: &str, value: i64) -> Result<Vec<Pendin
 
 fn facts(connection: &Connection, one: &PendingChange) -> Result<ChangeFacts, rusqlite::Error> {
     let grants = |name: &str| living_in(connection, name)?.map(|id| grants_of(connection, id)).transpose();
-    Ok(ChangeFacts { proposer: grants(&one.by)?, subject: grants(one.change.subject())?.unwrap_or_default() })
+    Ok(ChangeFacts { proposer: grants(&one.by)?, subject: access_in(connection, one.change.subject())? })
 }
 
 /// Who asks, with the roles of this moment; none where the account was ended since the request began.

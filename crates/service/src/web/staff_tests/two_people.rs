@@ -156,6 +156,28 @@ fn who_lost_the_role_while_the_request_waited_confirms_nothing() {
 }
 
 #[test]
+fn a_link_for_a_viewer_who_was_given_a_report_is_confirmed_by_who_answers_for_it() {
+    let rooms = Rooms::begin("");
+    let olga = rooms.guest("olga", &["operator"]);
+    let oscar = rooms.guest("oscar", &["operator"]);
+    let sam = rooms.guest("sam", &["steward"]);
+    rooms.guest("vera", &["viewer"]);
+    let store = &rooms.house.store;
+    let held = store.access("vera").expect("reads");
+    let act = RecordedAct { by: "sam", what: "report given", to: "vera", at: now() };
+    store.give_report(&act, &statements::ProposalId([7; 16])).expect("given");
+    // What was decided before the report was given makes no link after.
+    let act = RecordedAct { by: "olga", what: "sign-in link made", to: "vera", at: now() };
+    assert!(store.new_link(&act, Some(&held)).expect("reads").is_none());
+    let page = rooms.deed(&olga, "/accounts/vera", "/accounts/vera/link", &[]).is(200);
+    let enter = entrance(&page.says("A second person confirms this: sam.").told());
+    rooms.nobody(&enter).is(404);
+    rooms.send(Some(&oscar), "/confirmations/1/confirm", &[("csrf", &oscar.word("confirm", "1"))]).is(403);
+    rooms.deed(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(200);
+    rooms.nobody(&enter).is(200).says("Code");
+}
+
+#[test]
 fn one_person_is_enough_where_that_was_said_and_every_page_says_so() {
     let rooms = Rooms::begin("[policy]\nseparate_duties = false\n");
     let olga = rooms.guest("olga", &["operator"]);
