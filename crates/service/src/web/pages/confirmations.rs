@@ -118,7 +118,8 @@ pub fn propose(visit: &Visit<'_>, account: &str, new: bool, give: Option<Grant>)
     // Who was a viewer until now could have been let in by one person alone.
     let link = (give.is_none() || !is_weighty(&held.grants)).then(SecretToken::generate).transpose()?;
     let hash = link.as_ref().map(|link| base::hex(&link.hash(TokenUse::Link)));
-    let change = AccessChange { account: account.to_owned(), new, held: held.grants.clone(), give, link: hash };
+    let change =
+        AccessChange { account: account.to_owned(), new, held: held.grants.clone(), give, link: hash };
     let mut parts = Vec::new();
     if let Some(link) = link {
         let url = format!("{}/enter/{}", visit.settings().web.url(), link.text());

@@ -1,8 +1,8 @@
 //! The second step of one's own account: setting it up and ending it.
 
 use crate::roles::Grant;
-use crate::totp::base32;
 use crate::store::Allowed;
+use crate::totp::base32;
 use crate::web::answer::Answer;
 use crate::web::buckets::counted_as;
 use crate::web::shell::{page, prove_form, with_status};
@@ -110,7 +110,10 @@ pub fn end(visit: &Visit<'_>) -> Result<Answer, Stop> {
     };
     if let Allowed::In(seconds) = store.may_try(&tried, &address, visit.now)? {
         let wait = page::numbers::counted(seconds, "second");
-        return again(StatusCode::TOO_MANY_REQUESTS, format!("Wait {wait}: there were too many wrong codes."));
+        return again(
+            StatusCode::TOO_MANY_REQUESTS,
+            format!("Wait {wait}: there were too many wrong codes."),
+        );
     }
     let act = visit.act("second step ended", account)?;
     if !store.end_second(&act, visit.field("code"), session.id)? {
