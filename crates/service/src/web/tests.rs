@@ -442,6 +442,9 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
             read.contains(&"report read") && read.contains(&"report taken along as public.json"),
             "{read:?}"
         );
+        // Which report it was stands in the entry, where the subject is who reads it.
+        let given = format!("report given: {}", path.trim_start_matches("/studies/"));
+        assert!(read.contains(&given.as_str()), "{read:?}");
     });
 }
 

@@ -138,7 +138,8 @@ pub fn give(visit: &Visit<'_>) -> Result<Answer, Stop> {
     if visit.house.store.account(reader, visit.now)?.is_none() {
         return Err(Stop::Missing);
     }
-    let act = visit.act("report given", reader)?;
+    let what = format!("report given: {}", study.row.study.full());
+    let act = visit.act(&what, reader)?;
     visit.house.store.give_report(&act, &study.row.id)?;
     Ok(Answer::go(&format!("{}/report", study.path())))
 }
