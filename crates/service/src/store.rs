@@ -28,7 +28,7 @@ pub use confirmations::Confirmed;
 pub use runs::{RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
-    Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE, SeenBy, Speaker,
+    ALREADY_OPEN, Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE, SeenBy, Speaker,
     kind_of,
 };
 pub use tries::Allowed;

@@ -105,7 +105,7 @@ impl OwnHouse {
 
     fn row(&self, hash: &StudyHash) -> Result<ProposalRow, Error> {
         let none = || Error::input(format!("nobody has proposed the study {hash} here"));
-        self.store.newest_of(hash)?.ok_or_else(none)
+        self.store.proposal_of(hash)?.ok_or_else(none)
     }
 
     fn record(&self, row: &ProposalRow) -> Result<ProposalRecord, Error> {

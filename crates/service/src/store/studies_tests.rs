@@ -69,9 +69,11 @@ fn text(sides: [&Side; 2]) -> String {
     text
 }
 
+/// Another nonce is another study.
 fn proposed(text: &str, nonce: u8) -> ProposedStudy {
+    let text = text.replace("1954 polio", &format!("{nonce}, 1954 polio"));
     ProposedStudy {
-        text: text.to_owned(),
+        text,
         program: [2; 32],
         note: "Shall we?".to_owned(),
         expires_ms: AT + 24 * HOUR,
@@ -184,6 +186,31 @@ fn what_a_peer_may_not_send_changes_nothing() {
     let reason = ClosingReason { code: ClosingCode::Purpose, text: "No.".to_owned() };
     b.store.say(b.speaker(), &record.id(), Said::Refuse(reason)).expect("refuses");
     assert_eq!(b.hear(&a).into_iter().map(code).collect::<Vec<_>>(), ["have"], "one was decided");
+}
+
+#[test]
+fn a_study_is_proposed_again_when_its_proposal_is_over() {
+    let (a, b) = (Side::new(), Side::new());
+    let again = ProposedStudy { nonce: [9; 16], ..proposed(&text([&a, &b]), 1) };
+    let first = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    let refused = a.store.propose(a.speaker(), again.clone()).expect_err("one is open");
+    assert!(refused.to_string().contains(studies::ALREADY_OPEN), "{refused}");
+    b.hear(&a);
+    // A peer whose service does not refuse it takes no place here.
+    let mut c = Side::new();
+    let key = c._folder.path().join("a.key");
+    a.identity.save(&key).expect("saved");
+    c.identity = Identity::load(&key).expect("loads");
+    let second = c.store.propose(c.speaker(), again.clone()).expect("proposes");
+    b.hear(&c);
+    let shown = |side: &Side| side.store.proposal_of(&first.study()).expect("reads").expect("is there").id;
+    assert_eq!(shown(&b), first.id());
+    let reason = ClosingReason { code: ClosingCode::Other, text: "No.".to_owned() };
+    b.store.say(b.speaker(), &first.id(), Said::Refuse(reason.clone())).expect("refuses");
+    assert_eq!(shown(&b), second.id());
+    b.store.say(b.speaker(), &second.id(), Said::Refuse(reason)).expect("refuses");
+    a.hear(&b);
+    assert_eq!(a.store.propose(a.speaker(), again).expect("proposes").study(), first.study());
 }
 
 #[test]

@@ -89,9 +89,13 @@ impl Pair {
         let page = self.ask(cookie, from).await.is(200);
         let form = format!("action=\"{to}\"");
         let rest = page.body.split_once(&form).unwrap_or_else(|| panic!("no form to {to}: {}", page.body)).1;
-        let word = rest.split_once("name=\"csrf\" value=\"").expect("a word").1;
-        let word = word.split_once('"').expect("ends").0;
-        let form = [fields, &[("csrf", word)]].concat();
+        let rest = rest.split_once("</form>").expect("ends").0;
+        let field = |name: &str| {
+            let value = rest.split_once(&format!("name=\"{name}\" value=\""))?.1;
+            Some(value.split_once('"').expect("ends").0)
+        };
+        let proposal = field("proposal").map(|proposal| ("proposal", proposal));
+        let form = [fields, &[("csrf", field("csrf").expect("a word"))], proposal.as_slice()].concat();
         let form = serde_urlencoded(&form);
         self.send(cookie, "POST", to, form).await
     }
@@ -332,7 +336,7 @@ fn a_study_is_written_kept_previewed_and_proposed_by_clicks() {
 fn who_sees_and_decides_is_a_matter_of_roles() {
     asking(async {
         let pair = Pair::new("");
-        let (_, path) = pair.proposed("A question", "Shall we?");
+        let (id, path) = pair.proposed("A question", "Shall we?");
         let olga = pair.person("olga", &["operator"]);
         let stella = pair.person("stella", &["steward=trial"]);
         let sam = pair.person("sam", &["steward=other"]);
@@ -355,6 +359,7 @@ fn who_sees_and_decides_is_a_matter_of_roles() {
         let mut fields =
             vec![("csrf", word("refuse")), ("data", "trial".into()), ("password", password.clone())];
         fields.extend([("runs", "2".into()), ("days", "30".into()), ("words", "00".into())]);
+        fields.push(("proposal", base::hex(&id.0)));
         let sent = |fields: &[(&'static str, String)]| {
             let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
             serde_urlencoded(&fields)
@@ -365,6 +370,33 @@ fn who_sees_and_decides_is_a_matter_of_roles() {
         got.is(200).says("has changed since you read it");
         // The session went on under a new cookie, so the old one is dead.
         pair.ask(&stella, &path).await.is(303);
+    });
+}
+
+#[test]
+fn a_form_counts_for_the_proposal_that_was_read() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "Shall we?");
+        let stella = pair.person("stella", &["steward"]);
+        let page = pair.ask(&stella, &path).await.is(200).says("Shall we?");
+        let form = page.body.split_once(&format!("action=\"{path}/note\"")).expect("a form").1;
+        let word = form.split_once("name=\"csrf\" value=\"").expect("a word").1;
+        let word = word.split_once('"').expect("ends").0;
+        // The peer takes it back and proposes the same text again, with other words beside it.
+        let proposed = pair.store.standing(&id).expect("reads").expect("there").proposed().clone();
+        let reason = ClosingReason { code: ClosingCode::Other, text: "Again.".to_owned() };
+        pair.store.say(pair.they(), &id, Said::Withdraw(reason)).expect("said");
+        let other = ProposedStudy { nonce: [8; 16], note: "Something else".to_owned(), ..proposed };
+        let other = pair.store.propose(pair.they(), other).expect("proposed").id();
+        pair.meet();
+        pair.ask(&stella, &path).await.is(200).says("Something else");
+        let (old, new) = (base::hex(&id.0), base::hex(&other.0));
+        for proposal in [old.as_str(), &new, ""] {
+            let fields = serde_urlencoded(&[("csrf", word), ("proposal", proposal), ("note", "Yes")]);
+            pair.send(&stella, "POST", &format!("{path}/note"), fields).await.is(403).says("too old");
+        }
+        pair.act(&stella, &path, &format!("{path}/note"), &[("note", "Yes")]).await.is(303);
     });
 }
 

@@ -1,7 +1,7 @@
 //! How a run of a study goes: in words and whose turn it is, stage by stage, and what both sides said when.
 
 use super::decide::with_proof;
-use super::studies::{StudySeen, seen};
+use super::studies::{StudySeen, acted_on, seen};
 use super::study::{said, state};
 use crate::findings::version;
 use crate::roles::Action;
@@ -10,7 +10,7 @@ use crate::store::{RunLine, RunRow};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
-use page::form::{FormField, button, form};
+use page::form::{FormField, button};
 use page::markup::{Markup, element, text, words};
 use page::numbers::{bytes, count, duration};
 use terminal::progress::ProgressLine;
@@ -180,11 +180,9 @@ fn forms(visit: &Visit<'_>, study: &StudySeen, run: Option<&RunRow>) -> Result<V
         return Ok(Vec::new());
     }
     let one = |what: &str, deed: &str, label: &str, said: &str| {
-        let word = visit.word(deed, visit.part("hash"));
-        let path = format!("{}/{what}", study.path());
         let field = password(visit, "password");
         let parts = [words("p", "note", said)].into_iter().chain(field).chain([button(label, "")]);
-        form(&path, word.as_deref(), parts)
+        study.form(visit, what, deed, parts)
     };
     let open = run.is_some_and(|run| run.ended_ms.is_none());
     if open {
@@ -210,7 +208,7 @@ pub fn password(visit: &Visit<'_>, id: &str) -> Option<Markup> {
 
 /// Lets the next run begin as soon as it can.
 pub fn start(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     visit.must(Action::Run, study.subject())?;
     with_proof(visit, "password", || {
         let (store, id) = (&visit.house.store, &study.row.id);
@@ -226,7 +224,7 @@ pub fn start(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// Stops the run that is under way.
 pub fn stop(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     visit.must(Action::Run, study.subject())?;
     with_proof(visit, "password", || {
         visit.house.store.record(&visit.act("run stopped", visit.part("hash"))?)?;

@@ -2,7 +2,7 @@
 //! was just given, and counts for what was on the page.
 
 use super::course::password;
-use super::studies::{StudySeen, seen};
+use super::studies::{StudySeen, acted_on};
 use super::study::told;
 use crate::agree::AgreeOrder;
 use crate::link::now_ms;
@@ -19,7 +19,7 @@ use crate::web::visit::{Stop, Visit};
 use crate::web::weighing::{self, WeighOrder};
 use base::Fault;
 use net::KeyFingerprint;
-use page::form::{FormField, button, choice, form, hidden, lines_field};
+use page::form::{FormField, button, choice, hidden, lines_field};
 use page::markup::{Markup, element, text, words};
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
 
@@ -178,13 +178,12 @@ fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &St
         hidden("words", &base::hex(&statements::digest_of_words(&told.words()))),
     ];
     let parts = parts.into_iter().chain(password(visit, "password"));
-    let word = visit.word("consent", visit.part("hash"));
-    form(&format!("{}/consent", study.path()), word.as_deref(), parts.chain([button("Consent and sign", "")]))
+    study.form(visit, "consent", "consent", parts.chain([button("Consent and sign", "")]))
 }
 
 /// Consents for this organisation: the files are read first.
 pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     let chosen = sets(visit, &study).into_iter().find(|(name, _)| *name == visit.field("data"));
     let chosen = chosen.filter(|(name, set)| decides(visit, &study, (name, set)));
     let (data, set) = chosen.ok_or(Stop::Denied)?;
@@ -245,14 +244,12 @@ fn reason(what: &str, id: &'static str) -> [Markup; 2] {
 
 fn refusal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
     let parts = reason("refuse", "refuse").into_iter().chain(password(visit, "refuse-password"));
-    let word = visit.word("refuse", visit.part("hash"));
-    form(&format!("{}/refuse", study.path()), word.as_deref(), parts.chain([button("Refuse", "")]))
+    study.form(visit, "refuse", "refuse", parts.chain([button("Refuse", "")]))
 }
 
 fn withdrawal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
     let parts = reason("withdraw", "withdraw").into_iter().chain(password(visit, "withdraw-password"));
-    let word = visit.word("withdraw", visit.part("hash"));
-    form(&format!("{}/withdraw", study.path()), word.as_deref(), parts.chain([button("Withdraw", "")]))
+    study.form(visit, "withdraw", "withdraw", parts.chain([button("Withdraw", "")]))
 }
 
 /// The reason that a form gives.
@@ -268,7 +265,7 @@ fn given(visit: &Visit<'_>, id: &str) -> Result<ClosingReason, &'static str> {
 
 /// Refuses for this organisation.
 pub fn refuse(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     if !sets(visit, &study).into_iter().any(|(name, set)| decides(visit, &study, (name, set))) {
         return Err(Stop::Denied);
     }
@@ -280,7 +277,7 @@ pub fn refuse(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// Takes back what was proposed or consented to.
 pub fn withdraw(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     visit.must(Action::Withdraw, study.subject())?;
     with_proof(visit, "withdraw-password", || match given(visit, "withdraw") {
         Ok(reason) => say(visit, &study, Said::Withdraw(reason)),
