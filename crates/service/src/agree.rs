@@ -1,7 +1,7 @@
 //! Signing a consent: what was weighed becomes its terms.
 
 use crate::settings::HouseSettings;
-use crate::store::{OwnConsent, Speaker, Store};
+use crate::store::{ConsentRight, OwnConsent, Speaker, Store};
 use crate::weigh::{WeighedCharge, WeighedStudy};
 use base::{Error, unhex};
 use net::{Identity, KeyFingerprint};
@@ -27,6 +27,8 @@ pub struct AgreeOrder {
     pub persons: u8,
     /// The text that was read.
     pub words: String,
+    /// The hash of the rules by which it is weighed; none: nobody has accepted any.
+    pub rules: Option<[u8; 32]>,
 }
 
 /// Consents for this organisation, where nothing stands against it.
@@ -61,7 +63,11 @@ pub fn agree(
     };
     let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
     let own = OwnConsent { by, data, salt, tag, version, words };
-    store.consent(Speaker { by: &order.by, identity: &identity, at_ms }, &order.id, terms, &own)
+    let set = settings.data.get(&order.data);
+    let set = set.ok_or_else(|| Error::input(format!("there is no [data.{}]", order.data)))?;
+    let separate = settings.policy.separate_duties;
+    let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate };
+    store.consent(Speaker { by: &order.by, identity: &identity, at_ms }, &order.id, terms, &own, &right)
 }
 
 /// What so many runs are charged at most: one release, and sizes of each match from the third one on again.

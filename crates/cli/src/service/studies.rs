@@ -82,6 +82,8 @@ fn study_hash(text: &str) -> Result<StudyHash, &'static str> {
 /// The organisation's rules, store and key.
 struct OwnHouse {
     settings: HouseSettings,
+    /// The hash of these rules, where somebody has accepted them.
+    rules: Option<[u8; 32]>,
     store: Store,
     identity: Identity,
 }
@@ -91,12 +93,12 @@ impl OwnHouse {
         let settings = RulesFile::read(file)?.settings;
         let store = Store::open(&settings.store)?;
         // The file may say what nobody has accepted.
-        let settings = match store.accepted()? {
-            Some(accepted) => RulesFile::parse(file, &accepted.text)?,
-            None => settings,
+        let (settings, rules) = match store.accepted()? {
+            Some(accepted) => (RulesFile::parse(file, &accepted.text)?, Some(accepted.hash)),
+            None => (settings, None),
         };
         let identity = Identity::load(&settings.identity)?;
-        Ok(Self { settings, store, identity })
+        Ok(Self { settings, rules, store, identity })
     }
 
     fn speaker(&self) -> Speaker<'_> {
@@ -183,6 +185,7 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
         days: args.days,
         persons: 1,
         words,
+        rules: opened.rules,
     };
     let record = service::agree(&opened.store, &opened.settings, &order, &weighed)?;
     done(&record, "consented", as_json)

@@ -162,7 +162,8 @@ fn of_one_study_one_proposal_is_open() {
     let houses = two(folder.path(), "");
     // Each before it has heard of the other's: neither takes the place of the own one.
     [0, 1].into_iter().for_each(|by| propose_by(by, &houses, 1));
-    let first = |house: &House| house.store().list(&ProposalFilter::default(), None).expect("reads")[0].clone();
+    let first =
+        |house: &House| house.store().list(&ProposalFilter::default(), None).expect("reads")[0].clone();
     let own_ones: Vec<_> = houses.iter().map(|house| first(house)).collect();
     let runtime = runtime();
     for house in &houses {

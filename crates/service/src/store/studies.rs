@@ -9,8 +9,7 @@ use base::{Error, hex};
 use net::{Identity, KeyFingerprint};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use statements::{
-    ConsentTerms, KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said,
-    SignedStatement,
+    KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said, SignedStatement,
 };
 use study::{StudyFile, StudyHash};
 
@@ -215,30 +214,6 @@ impl Store {
     /// the store cannot be written.
     pub fn say(&self, speaker: Speaker<'_>, id: &ProposalId, what: Said) -> Result<ProposalRecord, Error> {
         self.within_one(|write| say_in(write, &speaker, id, what))
-    }
-
-    /// Consents, and keeps what only this organisation knows of it.
-    ///
-    /// # Errors
-    /// As [`Self::say`].
-    pub fn consent(
-        &self,
-        speaker: Speaker<'_>,
-        id: &ProposalId,
-        terms: ConsentTerms,
-        own: &OwnConsent,
-    ) -> Result<ProposalRecord, Error> {
-        self.within_one(|write| {
-            let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
-            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
-            write.execute(sql, values).map_err(failed)?;
-            write
-                .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
-                .map_err(failed)?;
-            Ok(record)
-        })
     }
 
     /// Takes what a peer sent. What is not kept has changed nothing.

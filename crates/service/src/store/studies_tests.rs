@@ -1,6 +1,7 @@
 //! What organisations say, in two stores: as it would go over the link, without one.
 
 use super::*;
+use crate::roles::{Grant, HouseRole};
 use net::{Identity, KeyFingerprint};
 use statements::{
     ClosingCode, ClosingReason, ConsentTerms, ProposalRecord, ProposalState, ProposedStudy, RunEnd, RunOffer,
@@ -96,17 +97,17 @@ fn terms(data: [u8; 32]) -> ConsentTerms {
     }
 }
 
+fn own_consent(by: &str) -> OwnConsent {
+    let (by, data) = (by.to_owned(), "trial".to_owned());
+    let words = "what a steward read".to_owned();
+    OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words }
+}
+
 fn consent(side: &Side, record: &ProposalRecord) {
-    let own = OwnConsent {
-        by: "stella".into(),
-        data: "trial".into(),
-        salt: [1; 32],
-        tag: [2; 32],
-        version: [3; 32],
-        words: "what a steward read".into(),
-    };
+    let own = own_consent(COMMAND_LINE);
     let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
-    side.store.consent(side.speaker(), &record.id(), terms, &own).expect("consents");
+    let right = ConsentRight { rules: None, stewards: &[], separate: true };
+    side.store.consent(side.speaker(), &record.id(), terms, &own, &right).expect("consents");
     assert_eq!(side.store.own_consent(&record.id()).expect("reads"), Some(own));
 }
 
@@ -155,6 +156,47 @@ fn a_study_goes_from_store_to_store_until_its_answer() {
     assert_eq!((a.state(), b.state()), (ProposalState::Answered, ProposalState::Answered));
     assert!(a.store.sent(&id).expect("reads").iter().all(|row| row.had_ms.is_some()));
     trail::verify(&b.store.lock()).expect("the log of both sides' words fits its chain");
+}
+
+#[test]
+fn who_lost_the_role_or_the_rules_signs_nothing() {
+    let (a, b) = (Side::new(), Side::new());
+    let store = &a.store;
+    let record = store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    let act = |to| RecordedAct { by: COMMAND_LINE, what: "changed", to, at: AT / 1_000 };
+    let of = |data: &str| Grant { role: HouseRole::Steward, data: Some(data.to_owned()) };
+    for (name, data) in [("ann", "trial"), ("stella", "trial"), ("otto", "other"), ("eve", "trial")] {
+        store.add_account(&act(name), &[of(data)]).expect("added").expect("new");
+    }
+    store.accept(&act("rules"), "the first", &[1; 32]).expect("accepted");
+    let stewards = ["ann", "stella", "otto"].map(str::to_owned);
+    let right = ConsentRight { rules: Some([1; 32]), stewards: &stewards, separate: true };
+    let consents = |by: &str, right: &ConsentRight<'_>| {
+        let own = own_consent(by);
+        let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+        store.consent(a.speaker(), &record.id(), terms, &own, right).map(drop)
+    };
+    let refused = |by: &str, right: &ConsentRight<'_>| {
+        let why = consents(by, right).expect_err("refused").to_string();
+        assert!(why.contains("nothing was signed"), "{by}: {why}");
+    };
+    // Who proposed it; who has the role for other data; who is not named; who is nobody.
+    ["ann", "otto", "eve", "nobody"].into_iter().for_each(|by| refused(by, &right));
+    store.take_role(&act("stella"), &of("trial")).expect("taken");
+    refused("stella", &right);
+    store.give_role(&act("stella"), &of("trial")).expect("given");
+    store.accept(&act("rules"), "the second", &[2; 32]).expect("accepted");
+    refused("stella", &right);
+    refused(COMMAND_LINE, &right);
+    let right = ConsentRight { rules: Some([2; 32]), ..right };
+    consents("stella", &right).expect("consents");
+    let (a, b) = (Side::new(), Side::new());
+    let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    a.store.add_account(&act("stella"), &[of("trial")]).expect("added").expect("new");
+    a.store.end_account(&act("stella")).expect("ended");
+    let (own, right) = (own_consent("stella"), ConsentRight { rules: None, ..right });
+    let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+    assert!(a.store.consent(a.speaker(), &record.id(), terms, &own, &right).is_err(), "the account is ended");
 }
 
 #[test]

@@ -6,7 +6,9 @@ use super::door::ClientAddress;
 use super::listen::router;
 use crate::roles::Grant;
 use crate::secrets::SecretToken;
-use crate::store::{COMMAND_LINE, OwnConsent, PasswordRight, PeerSender, RecordedAct, Speaker, Store};
+use crate::store::{
+    COMMAND_LINE, ConsentRight, OwnConsent, PasswordRight, PeerSender, RecordedAct, Speaker, Store,
+};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response, header};
@@ -185,15 +187,18 @@ impl Pair {
     }
 
     fn own_consent(&self) -> OwnConsent {
-        let (by, data) = ("stella".to_owned(), "trial".to_owned());
+        let (by, data) = (COMMAND_LINE.to_owned(), "trial".to_owned());
         OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words: "read".to_owned() }
     }
 
     /// Both consent, run, and have their answer.
     fn answered(&self, id: &ProposalId) {
-        let terms = self.terms(id);
-        self.house.store.consent(self.we(), id, terms.clone(), &self.own_consent()).expect("consents");
-        self.store.consent(self.they(), id, terms, &self.own_consent()).expect("consents");
+        let (terms, own) = (self.terms(id), self.own_consent());
+        let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
+        let right = ConsentRight { rules, stewards: &[], separate: true };
+        self.house.store.consent(self.we(), id, terms.clone(), &own, &right).expect("consents");
+        let right = ConsentRight { rules: None, ..right };
+        self.store.consent(self.they(), id, terms, &own, &right).expect("consents");
         self.meet();
         let offer =
             RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms: 2, port: 0 };

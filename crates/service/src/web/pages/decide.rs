@@ -218,10 +218,11 @@ pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
             days,
             persons: if set.two_person { 2 } else { 1 },
             words,
+            rules: None,
         };
         let text = study.record.proposed().text.clone();
         let order = WeighOrder { agree, study: study.row.study.full(), text };
-        match weighing::start(visit.house, &visit.rules.settings, order)? {
+        match weighing::start(visit.house, order)? {
             false if !visit.house.weighing.has(&id) => Err(Stop::Busy),
             _ => Ok(Answer::go(&study.path())),
         }
