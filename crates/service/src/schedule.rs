@@ -12,7 +12,7 @@ pub use job::{Jobs, party_file};
 
 use crate::link::now_ms;
 use crate::settings::HouseSettings;
-use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, Speaker};
+use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
@@ -140,7 +140,9 @@ fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
     match mine {
         Some((run, said)) if said.ended.is_none() => match (house.jobs().run_of(&row.id), said.started) {
             (Some(_), _) => {
-                if look.has_left(run) {
+                if row.held.as_deref() == Some(STOPPED) {
+                    house.jobs().stop(&row.id);
+                } else if look.has_left(run) {
                     house.jobs().peer_left(&row.id);
                 }
                 Ok(())
@@ -153,8 +155,11 @@ fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
     }
 }
 
-/// This side is ready for a run: it begins when all are.
+/// This side is ready for a run: it begins when all are, unless a person said no.
 fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
+    if look.row.held.as_deref() == Some(STOPPED) {
+        return settle::stopped(look.house, &look.row.id, run);
+    }
     let left = look.has_left(run);
     let offers = offers(look, run);
     // By the own clock alone.

@@ -31,7 +31,7 @@ pub use runs::{RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
     ALREADY_OPEN, Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE,
-    SeenBy, Speaker, kind_of,
+    STOPPED, SeenBy, Speaker, kind_of,
 };
 pub use tries::Allowed;
 

@@ -20,6 +20,8 @@ pub const SERVICE: &str = "(service)";
 /// Why a study is not proposed a second time.
 pub const ALREADY_OPEN: &str = "this study is proposed already: that proposal has to be over first (withdraw \
                                 or refuse it)";
+/// Why no run of a proposal begins where a person stopped one.
+pub const STOPPED: &str = "stopped";
 const DAY_MS: u64 = 86_400_000;
 /// Bytes of statements that a peer may send in a day.
 const BYTES_PER_DAY: u64 = 4 << 20;

@@ -6,7 +6,7 @@ use super::study::{said, state};
 use crate::findings::version;
 use crate::roles::Action;
 use crate::schedule::why_waiting;
-use crate::store::{RunLine, RunRow};
+use crate::store::{RunLine, RunRow, STOPPED};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
@@ -222,12 +222,14 @@ pub fn start(visit: &Visit<'_>) -> Result<Answer, Stop> {
     })
 }
 
-/// Stops the run that is under way.
+/// Stops the run that is under way, or that this side has offered: what is held does not begin, and where its
+/// process is about to begin, the schedule ends it.
 pub fn stop(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = acted_on(visit)?;
     visit.must(Action::Run, study.subject())?;
     with_proof(visit, "password", || {
-        visit.house.store.record(&visit.act("run stopped", visit.part("hash"))?)?;
+        let act = visit.act("run stopped", visit.part("hash"))?;
+        visit.house.store.hold(&act, &study.row.id, Some(STOPPED), 0)?;
         visit.house.jobs().stop(&study.row.id);
         Ok(Answer::go(&format!("{}/run", study.path())))
     })
