@@ -1,5 +1,5 @@
-//! Signing a consent: who may decide, and by which rules, is looked at in the transaction that keeps it. Between
-//! a click and the signature files are read, which may take long.
+//! Signing a consent: who may decide, and by which rules, is looked at in the transaction that keeps it.
+//! Between a click and the signature files are read, which may take long.
 
 use super::accounts::{grants_of, living_in};
 use super::studies::{failed, say_in};
@@ -9,8 +9,8 @@ use base::Error;
 use rusqlite::{Connection, OptionalExtension, params};
 use statements::{ConsentTerms, ProposalId, ProposalRecord, Said};
 
-const CHANGED: &str = "the rules, or who may decide, changed while the files were read, so nothing was signed: \
-                       read the study again";
+const CHANGED: &str = "the rules, or who may decide, changed while the files were read, so nothing was \
+                       signed: read the study again";
 
 /// By what right a consent is signed.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +27,8 @@ impl Store {
     /// Consents, and keeps what only this organisation knows of it.
     ///
     /// # Errors
-    /// [`base::Fault`] of a refusal where it may not be said now, or not by this account or by these rules any
-    /// more; or when there is no such proposal, or the store cannot be written.
+    /// [`base::Fault`] of a refusal where it may not be said now, or not by this account or by these rules
+    /// any more; or when there is no such proposal, or the store cannot be written.
     pub fn consent(
         &self,
         speaker: Speaker<'_>,

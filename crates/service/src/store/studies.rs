@@ -192,8 +192,8 @@ impl Store {
     /// Proposes a study: the statement, its place in outboxes and the entry of the log are one transaction.
     ///
     /// # Errors
-    /// When the text is no study of this organisation and others, a proposal of it is open, or the store cannot
-    /// be written.
+    /// When the text is no study of this organisation and others, a proposal of it is open, or the store
+    /// cannot be written.
     pub fn propose(&self, speaker: Speaker<'_>, proposed: ProposedStudy) -> Result<ProposalRecord, Error> {
         let first = ProposalRecord::propose(speaker.identity, speaker.at_ms, proposed)?;
         let record = ProposalRecord::open(first.clone())

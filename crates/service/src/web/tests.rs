@@ -26,7 +26,7 @@ const REPORT: &[u8] = include_bytes!("fixtures/report.json");
 
 /// One organisation with pages, another one with a store.
 struct Pair {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     house: Arc<House>,
     router: Router,
     own: Identity,
@@ -66,7 +66,7 @@ impl Pair {
         house.store.accept(&act, &file.text, &file.hash()).expect("accepted");
         let store = Store::open(&path("hospitals.db")).expect("opens");
         let router = router(house.clone());
-        Self { _folder: folder, house, router, own, peer, store }
+        Self { folder, house, router, own, peer, store }
     }
 
     /// A cookie of a person with roles.
@@ -191,15 +191,46 @@ impl Pair {
         OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words: "read".to_owned() }
     }
 
-    /// Both consent, run, and have their answer.
-    fn answered(&self, id: &ProposalId) {
-        let (terms, own) = (self.terms(id), self.own_consent());
+    fn act_of(&self, what: &'static str) -> RecordedAct<'static> {
+        RecordedAct { by: COMMAND_LINE, what, to: "", at: super::now() }
+    }
+
+    /// Other rules hold.
+    fn tightened(&self, from: &str, to: &str) {
+        let path = self.folder.path().join("service.toml");
+        let text = std::fs::read_to_string(&path).expect("reads");
+        assert!(text.contains(from));
+        std::fs::write(&path, text.replace(from, to)).expect("written");
+        let file = crate::settings::RulesFile::read(&path).expect("reads");
+        let act = self.act_of("service.toml accepted");
+        self.house.store.accept(&act, &file.text, &file.hash()).expect("accepted");
+        self.house.rules.look(&self.house.store, super::now());
+    }
+
+    /// Both consent, with the data as they lie there, and have said that they are ready.
+    fn offered(&self, id: &ProposalId) {
+        let version = crate::data_version(&self.house.rules().settings, "trial").expect("there");
+        self.consented(id, &OwnConsent { version, ..self.own_consent() });
+        let latest_ms = row_time() + 600_000;
+        let offer = RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms, port: 0 };
+        self.house.store.offer_run(self.we(), id, offer).expect("ready");
+        self.store.offer_run(self.they(), id, offer).expect("ready");
+        self.meet();
+    }
+
+    fn consented(&self, id: &ProposalId, own: &OwnConsent) {
+        let terms = self.terms(id);
         let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
         let right = ConsentRight { rules, stewards: &[], separate: true };
-        self.house.store.consent(self.we(), id, terms.clone(), &own, &right).expect("consents");
+        self.house.store.consent(self.we(), id, terms.clone(), own, &right).expect("consents");
         let right = ConsentRight { rules: None, ..right };
-        self.store.consent(self.they(), id, terms, &own, &right).expect("consents");
+        self.store.consent(self.they(), id, terms, own, &right).expect("consents");
         self.meet();
+    }
+
+    /// Both consent, run, and have their answer.
+    fn answered(&self, id: &ProposalId) {
+        self.consented(id, &self.own_consent());
         let offer =
             RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms: 2, port: 0 };
         self.house.store.offer_run(self.we(), id, offer).expect("ready");
@@ -419,6 +450,73 @@ fn a_refusal_reaches_the_proposer_with_its_reason() {
         let heard = pair.store.standing(&id).expect("reads").expect("there");
         let words = heard.state_words(statements::Naming(&["a".into(), "b".into()]));
         assert!(words.contains("Not <b>this</b>"), "{words}");
+    });
+}
+
+#[test]
+fn an_offered_run_that_somebody_stops_does_not_begin() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "");
+        let stella = pair.person("stella", &["steward"]);
+        pair.offered(&id);
+        let password = format!("stella {PASSWORD}");
+        let run = format!("{path}/run");
+        pair.act(&stella, &run, &format!("{path}/stop"), &[("password", &password)]).await.is(303);
+        crate::schedule::look(&pair.house, false).expect("looks");
+        let runs = pair.house.store.runs(&id).expect("reads");
+        assert_eq!(runs[0].outcome.as_deref(), Some("stopped"));
+        let row = pair.house.store.proposal(&id).expect("reads").expect("there");
+        assert_eq!(row.held.as_deref(), Some("stopped"));
+        // Nor does another one, before somebody says so.
+        pair.meet();
+        crate::schedule::look(&pair.house, false).expect("looks");
+        assert_eq!(pair.house.store.runs(&id).expect("reads").len(), 1);
+    });
+}
+
+#[test]
+fn rules_that_were_tightened_hold_for_what_was_agreed_before() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, _) = pair.proposed("A question", "");
+        pair.offered(&id);
+        let look = |expected: Option<&str>| {
+            crate::schedule::look(&pair.house, false).expect("looks");
+            let runs = pair.house.store.runs(&id).expect("reads");
+            assert_eq!(runs.last().and_then(|run| run.kind.as_deref()), expected, "{runs:?}");
+        };
+        let waits = || {
+            let row = pair.house.store.proposal(&id).expect("reads").expect("there");
+            crate::schedule::why_waiting(&pair.house, &row).expect("looks").expect("it waits")
+        };
+        // All is as it was: it waits for the link alone.
+        look(None);
+        pair.tightened("peers = [\"hospitals\"]", "peers = []");
+        look(Some("policy"));
+        pair.house.store.hold(&pair.act_of("run allowed"), &id, None, 0).expect("held");
+        let why = waits();
+        assert!(why.contains("the rules do not allow it any more: studies with hospitals"), "{why}");
+        pair.tightened("peers = []", "peers = [\"hospitals\"]");
+        assert_eq!(waits(), "there is no connection to the other service");
+        pair.tightened("least_rows = 1", "least_rows = 1\ntwo_person = true");
+        assert!(waits().contains("two_person"));
+    });
+}
+
+#[test]
+fn data_that_change_after_the_offer_end_it() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, _) = pair.proposed("A question", "");
+        pair.offered(&id);
+        let data = pair.folder.path().join("data/trial.csv");
+        std::fs::write(data, "child_id,arm,injected\nc2,vaccine,1954-05-02\nc3,placebo,\n").expect("written");
+        crate::schedule::look(&pair.house, false).expect("looks");
+        let runs = pair.house.store.runs(&id).expect("reads");
+        assert_eq!(runs[0].kind.as_deref(), Some("data"));
+        let row = pair.house.store.proposal(&id).expect("reads").expect("there");
+        assert_eq!(row.held.as_deref(), Some("data"));
     });
 }
 
