@@ -508,15 +508,30 @@ fn rules_that_were_tightened_hold_for_what_was_agreed_before() {
 fn data_that_change_after_the_offer_end_it() {
     asking(async {
         let pair = Pair::new("");
-        let (id, _) = pair.proposed("A question", "");
+        let (id, path) = pair.proposed("A question", "");
         pair.offered(&id);
         let data = pair.folder.path().join("data/trial.csv");
         std::fs::write(data, "child_id,arm,injected\nc2,vaccine,1954-05-02\nc3,placebo,\n").expect("written");
         crate::schedule::look(&pair.house, false).expect("looks");
         let runs = pair.house.store.runs(&id).expect("reads");
         assert_eq!(runs[0].kind.as_deref(), Some("data"));
-        let row = pair.house.store.proposal(&id).expect("reads").expect("there");
-        assert_eq!(row.held.as_deref(), Some("data"));
+        let held = || pair.house.store.proposal(&id).expect("reads").expect("there").held;
+        assert_eq!(held().as_deref(), Some("data"));
+        // Who runs the machine does not answer for them, and who decides takes what was on the page.
+        let (run, take) = (format!("{path}/run"), format!("{path}/take"));
+        let olga = pair.person("olga", &["operator"]);
+        let page = pair.ask(&olga, &run).await.is(200).says("trial changed since consent");
+        page.never_says("Take these data").never_says("Begin now");
+        let version = crate::data_version(&pair.house.rules().settings, "trial").expect("there");
+        for (name, seen, status) in [("otto", [0; 32], 200), ("stella", version, 303)] {
+            let who = pair.person(name, &["steward=trial"]);
+            let (password, seen) = (format!("{name} {PASSWORD}"), base::hex(&seen));
+            let fields = [("password", password.as_str()), ("version", &seen)];
+            pair.act(&who, &run, &take, &fields).await.is(status);
+            assert_eq!(held().is_some(), status == 200);
+        }
+        let own = pair.house.store.own_consent(&id).expect("reads").expect("there");
+        assert_eq!(own.version, version);
     });
 }
 

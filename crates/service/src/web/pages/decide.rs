@@ -45,7 +45,7 @@ pub fn sets<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v
 }
 
 /// Whether this person decides on a data set: by role, and by its list of stewards.
-fn decides(visit: &Visit<'_>, study: &StudySeen, (name, set): (&str, &DataSet)) -> bool {
+pub fn decides(visit: &Visit<'_>, study: &StudySeen, (name, set): (&str, &DataSet)) -> bool {
     let subject = StudySubject { by: &study.row.by, data: Some(name), given: false };
     let named = visit.signed.as_ref().is_some_and(|signed| set.stewards.contains(&signed.session.account));
     named && visit.may(Action::Decide, Subject::Study(subject))
