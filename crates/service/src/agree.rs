@@ -1,7 +1,7 @@
 //! Signing a consent: what was weighed becomes its terms.
 
 use crate::settings::HouseSettings;
-use crate::store::{ConsentRight, OwnConsent, Speaker, Store};
+use crate::store::{ApprovedTerms, COMMAND_LINE, ConsentRight, OwnConsent, Speaker, Store};
 use crate::weigh::{WeighedCharge, WeighedStudy};
 use base::{Error, unhex};
 use net::{Identity, KeyFingerprint};
@@ -23,12 +23,19 @@ pub struct AgreeOrder {
     pub runs: u8,
     /// Days that it holds.
     pub days: u64,
-    /// People who agreed.
-    pub persons: u8,
     /// The text that was read.
     pub words: String,
     /// The hash of the rules by which it is weighed; none: nobody has accepted any.
     pub rules: Option<[u8; 32]>,
+}
+
+impl AgreeOrder {
+    /// What the other of two stewards has to have agreed to.
+    #[must_use]
+    pub fn approval(&self) -> ApprovedTerms {
+        let words = digest_of_words(&self.words);
+        ApprovedTerms { data: self.data.clone(), words, runs: self.runs, days: self.days }
+    }
 }
 
 /// Consents for this organisation, where nothing stands against it.
@@ -50,23 +57,26 @@ pub fn agree(
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
     let at_ms = crate::link::now_ms();
+    let set = settings.data.get(&order.data);
+    let set = set.ok_or_else(|| Error::input(format!("there is no [data.{}]", order.data)))?;
+    let two = set.two_person && order.by != COMMAND_LINE;
+    let approval = order.approval();
     let terms = ConsentTerms {
         program,
         charges: bounds(&weighed.charges, order.runs)?,
-        words: digest_of_words(&order.words),
+        words: approval.words,
         data: commit_to_data(&salt, &tag),
         expires_ms: at_ms + order.days * DAY_MS,
         windows: Vec::new(),
         runs: order.runs,
-        persons: order.persons,
+        persons: if two { 2 } else { 1 },
         seal: None,
     };
     let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
     let own = OwnConsent { by, data, salt, tag, version, words };
-    let set = settings.data.get(&order.data);
-    let set = set.ok_or_else(|| Error::input(format!("there is no [data.{}]", order.data)))?;
     let separate = settings.policy.separate_duties;
-    let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate };
+    let approval = two.then_some(&approval);
+    let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval };
     store.consent(Speaker { by: &order.by, identity: &identity, at_ms }, &order.id, terms, &own, &right)
 }
 

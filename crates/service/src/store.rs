@@ -26,7 +26,7 @@ mod tries;
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
-pub use consents::ConsentRight;
+pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight};
 pub use runs::{RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{

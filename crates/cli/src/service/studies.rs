@@ -183,7 +183,6 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
         data: args.data.clone(),
         runs: args.runs,
         days: args.days,
-        persons: 1,
         words,
         rules: opened.rules,
     };

@@ -106,7 +106,7 @@ fn own_consent(by: &str) -> OwnConsent {
 fn consent(side: &Side, record: &ProposalRecord) {
     let own = own_consent(COMMAND_LINE);
     let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
-    let right = ConsentRight { rules: None, stewards: &[], separate: true };
+    let right = ConsentRight { rules: None, stewards: &[], separate: true, approval: None };
     side.store.consent(side.speaker(), &record.id(), terms, &own, &right).expect("consents");
     assert_eq!(side.store.own_consent(&record.id()).expect("reads"), Some(own));
 }
@@ -170,7 +170,7 @@ fn who_lost_the_role_or_the_rules_signs_nothing() {
     }
     store.accept(&act("rules"), "the first", &[1; 32]).expect("accepted");
     let stewards = ["ann", "stella", "otto"].map(str::to_owned);
-    let right = ConsentRight { rules: Some([1; 32]), stewards: &stewards, separate: true };
+    let right = ConsentRight { rules: Some([1; 32]), stewards: &stewards, separate: true, approval: None };
     let consents = |by: &str, right: &ConsentRight<'_>| {
         let own = own_consent(by);
         let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
@@ -197,6 +197,45 @@ fn who_lost_the_role_or_the_rules_signs_nothing() {
     let (own, right) = (own_consent("stella"), ConsentRight { rules: None, ..right });
     let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
     assert!(a.store.consent(a.speaker(), &record.id(), terms, &own, &right).is_err(), "the account is ended");
+}
+
+#[test]
+fn the_first_of_two_stewards_agrees_to_something_in_particular() {
+    let (a, b) = (Side::new(), Side::new());
+    let store = &a.store;
+    let record = store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    let act = |by, to| RecordedAct { by, what: "agreed", to, at: (AT + HOUR) / 1_000 };
+    let grant = Grant { role: HouseRole::Steward, data: None };
+    for name in ["stella", "otto"] {
+        store.add_account(&act(COMMAND_LINE, name), &[grant.clone()]).expect("added").expect("new");
+    }
+    let stewards = ["stella", "otto"].map(str::to_owned);
+    let asked = ApprovedTerms { data: "trial".into(), words: [1; 32], runs: 2, days: 30 };
+    let right = ConsentRight { rules: None, stewards: &stewards, separate: true, approval: Some(&asked) };
+    let own = own_consent("otto");
+    let signs = || {
+        let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+        store.consent(a.speaker(), &record.id(), terms, &own, &right)
+    };
+    let others = [
+        ApprovedTerms { words: [2; 32], ..asked.clone() },
+        ApprovedTerms { runs: 5, ..asked.clone() },
+        ApprovedTerms { days: 90, ..asked.clone() },
+        ApprovedTerms { data: "other".into(), ..asked.clone() },
+    ];
+    for other in others {
+        store.approve(&act("stella", "x"), &record.id(), &other).expect("kept");
+        assert!(signs().is_err(), "{other:?}");
+    }
+    store.approve(&act("otto", "x"), &record.id(), &asked).expect("kept");
+    assert!(signs().is_err(), "one person is not two");
+    store.approve(&act("stella", "x"), &record.id(), &asked).expect("kept");
+    let counts = |at_ms: u64| store.is_approved(&record.id(), "otto", &right, at_ms / 1_000).expect("reads");
+    assert!(counts(AT + HOUR) && !counts(AT + (1 + 7 * 24) * HOUR), "a week later it is too long ago");
+    store.take_role(&act(COMMAND_LINE, "stella"), &grant).expect("taken");
+    assert!(signs().is_err(), "stella decides on nothing any more");
+    store.give_role(&act(COMMAND_LINE, "stella"), &grant).expect("given");
+    signs().expect("signed");
 }
 
 #[test]

@@ -221,7 +221,7 @@ impl Pair {
     fn consented(&self, id: &ProposalId, own: &OwnConsent) {
         let terms = self.terms(id);
         let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
-        let right = ConsentRight { rules, stewards: &[], separate: true };
+        let right = ConsentRight { rules, stewards: &[], separate: true, approval: None };
         self.house.store.consent(self.we(), id, terms.clone(), own, &right).expect("consents");
         let right = ConsentRight { rules: None, ..right };
         self.store.consent(self.they(), id, terms, own, &right).expect("consents");
@@ -501,6 +501,27 @@ fn rules_that_were_tightened_hold_for_what_was_agreed_before() {
         assert_eq!(waits(), "there is no connection to the other service");
         pair.tightened("least_rows = 1", "least_rows = 1\ntwo_person = true");
         assert!(waits().contains("two_person"));
+    });
+}
+
+#[test]
+fn the_first_of_two_stewards_is_shown_with_what_they_agree_to() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "");
+        pair.tightened("least_rows = 1", "least_rows = 1\ntwo_person = true");
+        let stella = pair.person("stella", &["steward"]);
+        let page = pair.ask(&stella, &path).await.is(200);
+        let words = page.body.split_once("name=\"words\" value=\"").expect("words").1;
+        let words = words.split_once('"').expect("ends").0;
+        let password = format!("stella {PASSWORD}");
+        let fields =
+            [("words", words), ("data", "trial"), ("runs", "3"), ("days", "20"), ("password", &password)];
+        pair.act(&stella, &path, &format!("{path}/consent"), &fields).await.is(303);
+        let otto = pair.person("otto", &["steward"]);
+        pair.ask(&otto, &path).await.is(200).says("stella agrees, with trial, 3 runs and 20 days.");
+        let row = pair.house.store.approvals(&id, super::now()).expect("reads").pop().expect("one");
+        assert_eq!((row.terms.runs, row.terms.days), (3, 20));
     });
 }
 

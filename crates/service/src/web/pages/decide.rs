@@ -9,7 +9,7 @@ use crate::link::now_ms;
 use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
 use crate::settings::DataSet;
-use crate::store::Speaker;
+use crate::store::{ApprovalRow, ApprovedTerms, ConsentRight, Speaker};
 use crate::told::StudyTold;
 use crate::web::answer::Answer;
 use crate::web::checking::read;
@@ -134,9 +134,13 @@ fn against(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
         let said = element("p", &[], when.into_iter().chain([said]));
         parts.push(element("div", &[("class", "box stop")], [said]));
     }
-    let agreed = visit.house.store.approvals(&study.row.id)?;
-    let agreed = agreed.iter().map(|(who, data)| {
-        let said = format!("{who} agrees, with {data}. A second steward has to.");
+    let agreed = visit.house.store.approvals(&study.row.id, visit.now)?;
+    let agreed = agreed.iter().map(|ApprovalRow { by, terms, .. }| {
+        let ApprovedTerms { data, runs, days, .. } = terms;
+        let said = format!(
+            "{by} agrees, with {data}, {runs} runs and {days} days. A second steward has to, to the same, \
+             within a week."
+        );
         element("div", &[("class", "box")], [words("p", "", said)])
     });
     parts.extend(agreed);
@@ -204,22 +208,22 @@ pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
             return Ok(not_done(visit, &study, why));
         }
         let (store, account, id) = (&visit.house.store, account(visit), study.row.id);
-        let agreed = store.approvals(&id)?;
-        let other = agreed.iter().any(|(who, with)| who != account && with == data);
-        if set.two_person && !other {
-            store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, data)?;
-            return Ok(Answer::go(&study.path()));
-        }
         let agree = AgreeOrder {
             by: account.to_owned(),
             id,
             data: data.clone(),
             runs: u8::try_from(runs).unwrap_or(1),
             days,
-            persons: if set.two_person { 2 } else { 1 },
             words,
             rules: None,
         };
+        let (terms, separate) = (agree.approval(), visit.settings().policy.separate_duties);
+        let approval = set.two_person.then_some(&terms);
+        let right = ConsentRight { rules: None, stewards: &set.stewards, separate, approval };
+        if !store.is_approved(&id, account, &right, visit.now)? {
+            store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, &terms)?;
+            return Ok(Answer::go(&study.path()));
+        }
         let text = study.record.proposed().text.clone();
         let order = WeighOrder { agree, study: study.row.study.full(), text };
         match weighing::start(visit.house, order)? {
