@@ -80,10 +80,15 @@ pub fn agree(
     store.consent(Speaker { by: &order.by, identity: &identity, at_ms }, &order.id, terms, &own, &right)
 }
 
+/// How many matches of so many runs are paid for: sizes of each from the third one on again.
+pub fn matches_paid(runs: u8) -> Rational {
+    ratio(runs.saturating_sub(1).max(1), 1_u8)
+}
+
 /// What so many runs are charged at most: one release, and sizes of each match from the third one on again.
 fn bounds(charges: &[WeighedCharge], runs: u8) -> Result<Vec<ChargeBound>, Error> {
     let value = |text: &str| text.parse::<Rational>().map_err(|_| Error::misuse("a charge is a number"));
-    let times: Rational = ratio(runs.saturating_sub(1).max(1), 1_u8);
+    let times = matches_paid(runs);
     let everybody = charges.iter().filter(|charge| charge.viewer.is_none());
     let everybody: Rational = everybody
         .map(|charge| value(&charge.release))

@@ -385,6 +385,7 @@ fn who_sees_and_decides_is_a_matter_of_roles() {
         pair.ask(&olga, "/studies/new").await.is(403);
         let page = pair.ask(&stella, &path).await.is(200).says("Consent and sign").says("Refuse");
         let page = page.says("trial: 0 spent, 0.11 for this study, of 1 for ever. 8 more like it");
+        let page = page.says("5: at most rho 0.14 for hospitals");
         let word = |to: &str| {
             let rest = page.body.split_once(&format!("action=\"{path}/{to}\"")).expect("a form").1;
             let rest = rest.split_once("name=\"csrf\" value=\"").expect("a word").1;

@@ -168,16 +168,19 @@ fn why_not(visit: &Visit<'_>, study: &StudySeen) -> Option<Markup> {
 
 fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &StudyTold) -> Markup {
     let sets: Vec<_> = own.iter().map(|name| ((*name).clone(), (*name).clone())).collect();
-    let runs: Vec<_> = (1..=RUNS_ANEW).map(|runs| (runs.to_string(), runs.to_string())).collect();
+    let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
+    let bound = |runs: u8| format!("{runs}: at most {}", told.bound(&us, runs));
+    let runs: Vec<_> = (1..=RUNS_ANEW).map(|runs| (runs.to_string(), bound(runs))).collect();
     let (kind, fill) = ("text", "off");
     let help = "From today, 1 to 90: until then a run may begin.";
     let days = FormField { name: "days", label: "Days that it holds", kind, fill, value: "30", help };
-    let said = "By this the organisation signs that it takes part, once, at this price: what stands above, \
-                with the data set that you choose. Its files are read and checked before it is signed.";
+    let said = "By this the organisation signs that it takes part, once, with the data set that you choose, \
+                at no more than the price beside the runs that you choose. Its files are read and checked \
+                before it is signed.";
     let parts = [
         words("p", "note", said),
         choice("data", "With our data", &sets, ""),
-        choice("runs", "Runs that may begin anew, should one break off", &runs, "5"),
+        choice("runs", "Runs that may begin anew, should one break off", &runs, "2"),
         days.markup(),
         hidden("words", &base::hex(&statements::digest_of_words(&told.words()))),
     ];
@@ -191,7 +194,8 @@ pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let chosen = sets(visit, &study).into_iter().find(|(name, _)| *name == visit.field("data"));
     let chosen = chosen.filter(|(name, set)| decides(visit, &study, (name, set)));
     let (data, set) = chosen.ok_or(Stop::Denied)?;
-    let words = told(visit, &study)?.words();
+    let told = told(visit, &study)?;
+    let words = told.words();
     let number = |name: &str| visit.field(name).trim().parse::<u64>().unwrap_or(0);
     let (runs, days) = (number("runs"), number("days"));
     let why = if visit.field("words") != base::hex(&statements::digest_of_words(&words)) {
@@ -208,13 +212,15 @@ pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
             return Ok(not_done(visit, &study, why));
         }
         let (store, account, id) = (&visit.house.store, account(visit), study.row.id);
+        let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
+        let runs = u8::try_from(runs).unwrap_or(1);
         let agree = AgreeOrder {
             by: account.to_owned(),
             id,
             data: data.clone(),
-            runs: u8::try_from(runs).unwrap_or(1),
+            runs,
             days,
-            words,
+            words: told.words_of(&us, data, runs, days),
             rules: None,
         };
         let (terms, separate) = (agree.approval(), visit.settings().policy.separate_duties);
