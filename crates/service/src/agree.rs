@@ -59,7 +59,13 @@ pub fn agree(
     let at_ms = crate::link::now_ms();
     let set = settings.data.get(&order.data);
     let set = set.ok_or_else(|| Error::input(format!("there is no [data.{}]", order.data)))?;
-    let two = set.two_person && order.by != COMMAND_LINE;
+    let two = set.two_person;
+    if two && order.by == COMMAND_LINE {
+        return Err(Error::refused(format!(
+            "two stewards decide on {} (two_person of service.toml), so it is consented to by the page",
+            order.data
+        )));
+    }
     let approval = order.approval();
     let terms = ConsentTerms {
         program,
