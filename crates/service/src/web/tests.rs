@@ -55,8 +55,8 @@ impl Pair {
              \"service.db\"\nledger = \"registry.ledger\"\ndata_root = \"data\"\n[web]\nlisten = \
              \"127.0.0.1:8443\"\n[peers.hospitals]\nkey = \"{}\"\nkinds = [\"lift\"]\n[data.trial]\npath = \
              \"trial.csv\"\nlineage = \"trial\"\ncolumns = [\"child_id\", \"arm\", \"injected\"]\npeers = \
-             [\"hospitals\"]\nstewards = [\"stella\", \"otto\"]\nleast_rows = 1\nbudget = 1.0\n[policy]\n\
-             kinds = [\"lift\"]\nmax_rho = 0.3\n{more}\n",
+             [\"hospitals\"]\nstewards = [\"stella\", \"otto\"]\nleast_rows = 1\nbudget = 1.0\ndelta = \
+             \"1e-6\"\n[policy]\nkinds = [\"lift\"]\nmax_rho = 0.3\nmax_delta = \"1e-6\"\n{more}\n",
             peer.fingerprint()
         );
         std::fs::write(path("service.toml"), &text).expect("written");
