@@ -82,7 +82,9 @@ pub(super) fn spans(file: &SharedFile, most: usize) -> Option<Vec<TextSpan>> {
 fn head_bytes(file: &SharedFile) -> Option<u64> {
     let head = line(file, 0)?;
     let is_wide = head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") || head.contains(&0);
-    (!is_wide && !head.trim_ascii().is_empty()).then_some(head.len() as u64)
+    // A byte order mark is of no line.
+    let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&head);
+    (!is_wide && !text.trim_ascii().is_empty()).then_some(head.len() as u64)
 }
 
 /// Where the first line begins behind a byte.
@@ -162,8 +164,13 @@ mod tests {
                 cut(&text, 1).is_none() && cut(&text[..100_000], 5).is_none(),
                 "one part, or too few bytes"
             );
-            for (from, to) in [(",8999", ",\"8999\""), (",8999", ",89\r99"), ("id,", "id\0,"), ("id,", "\n")]
-            {
+            for (from, to) in [
+                (",8999", ",\"8999\""),
+                (",8999", ",89\r99"),
+                ("id,", "id\0,"),
+                ("id,", "\n"),
+                ("id,", "\u{feff}\n"),
+            ] {
                 let from = if from == "id," { &header[..6] } else { from };
                 assert!(cut(&text.replacen(from, to, 1), 5).is_none(), "{to:?}");
             }

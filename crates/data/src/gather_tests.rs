@@ -239,7 +239,8 @@ fn parts_of_one_csv_file_are_the_same() {
         _ => line.to_owned(),
     });
     let gaps = lines(&|i, line| if i % 700 == 9 { format!("\n{line}") } else { line.to_owned() });
-    for text in [&text, &text.replace('\n', "\r\n"), &quoted, &gaps] {
+    let mark = format!("\u{feff}\n{text}");
+    for text in [&text, &text.replace('\n', "\r\n"), &quoted, &gaps, &mark] {
         assert!(text.len() > 5 << 16, "several parts");
         both(folder.path(), text, &first, 0, |whole, parts| {
             let report = &whole.as_ref().unwrap_or_else(|e| panic!("{e}")).1;
