@@ -28,7 +28,7 @@ use base::{Error, PartyId};
 use data::{DataLocation, InputReport, RowShape, RowStore};
 use matching::pid::LaneNotes;
 use privacy::ledger::{Bytes32, Ledger};
-use promises::PromiseBook;
+use promises::{PromiseBook, matches_of};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -721,7 +721,8 @@ pub(crate) fn journal_of(party: &PartySetup, study: &str) -> Option<PathBuf> {
 }
 
 /// Removes runs from a party's state: those of these names, or all that are this party's, and what their
-/// matches have in `work`, keys first. Gives the names.
+/// matches have in `work`, keys first. Gives the names. Their matches do not go on if they come back; where
+/// all are removed, or a run cannot be read, no match that the ledger knows does.
 ///
 /// # Errors
 /// When there is none of such a name, a process of this machine leads one, or the store fails.
@@ -733,14 +734,14 @@ pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, E
         return Err(Error::input(format!("{}: no run {run} is kept there", store.url())));
     }
     if names.is_empty() {
-        return Ok(Vec::new());
+        return promises::forget(&party.ledger, None).map(|()| Vec::new());
     }
     let key = match state_key(party) {
         // What is named goes, whoever could open it.
         Err(_) if !wanted.is_empty() => None,
         key => Some(key?),
     };
-    let mut dropped = Vec::new();
+    let (mut dropped, mut matches) = (Vec::new(), Some(Vec::new()).filter(|_| !wanted.is_empty()));
     for name in names {
         let records = key.as_ref().and_then(|key| name.records(&store, key, &party.as_party).ok());
         let is_meant = if wanted.is_empty() { records.is_some() } else { wanted.contains(&name.short()) };
@@ -749,12 +750,15 @@ pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, E
         }
         name.remove(&store)?;
         dropped.push(name.short());
+        let own = records.as_ref().and_then(|records| matches_of(records, &name.place(&store)));
+        matches = matches.zip(own).map(|(all, own)| [all, own].concat());
         let begun = records.and_then(|records| BegunRecord::read(records.first()?).ok());
         let journal = begun.and_then(|begun| journal_of(party, &begun.study));
         if let Some(journal) = journal.filter(|folder| folder.exists()) {
             matching::forget(&journal)?;
         }
     }
+    promises::forget(&party.ledger, matches.as_deref())?;
     Ok(dropped)
 }
 
