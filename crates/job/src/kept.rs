@@ -261,10 +261,10 @@ impl RunLog {
             log.put_back = log.matched.is_none();
             log.forget_match()?;
         }
-        if let Some(mut under_way) = log.under_way.take()
-            && under_way.look(&log.state)?
+        if let Some(under_way) = &mut log.under_way
+            && !under_way.look(&log.state)?
         {
-            log.under_way = Some(under_way);
+            log.forget_match()?;
         }
         log.counted = log.matched.is_some() || log.under_way.is_some();
         Ok(log)

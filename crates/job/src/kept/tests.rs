@@ -25,6 +25,12 @@ fn ledger(state: &RunState) -> Arc<Mutex<Ledger>> {
     Arc::new(Mutex::new(ledger_at(state.sealed().store().folder().unwrap().parent().unwrap())))
 }
 
+/// What the ledger knows of the match under way.
+fn promised(state: &RunState) -> Option<Bytes32> {
+    let id = privacy::ledger::begun_id(&STUDY, &[[1; 32], [2; 32]]);
+    ledger(state).lock().unwrap().promises(&id).unwrap()
+}
+
 fn ledger_at(folder: &Path) -> Ledger {
     Ledger::open(&folder.join("ledger")).unwrap()
 }
@@ -265,9 +271,17 @@ fn a_match_that_lost_something_is_none_or_makes_it_again() {
     store.delete(&format!("{place}/done/2-0001-0001")).unwrap();
     drop(log);
     assert!(lead(&state).under_way(&tags).is_none());
-    let log = matching(&state);
-    store.delete(&format!("{}/secrets", of_match(&log))).unwrap();
+    assert!(store.list(&place).unwrap().is_empty());
+    let mut log = matching(&state);
+    log.pin(pin(0, 0, 5)).unwrap();
+    let secrets = format!("{}/secrets", of_match(&log));
+    let keys = store.get(&secrets).unwrap();
+    store.delete(&secrets).unwrap();
     drop(log);
+    assert!(lead(&state).under_way(&tags).is_none());
+    assert_eq!(promised(&state), None);
+    // It is of no match any more where they come back, or were away for a moment.
+    store.create(&secrets, &keys).unwrap();
     assert!(lead(&state).under_way(&tags).is_none());
 }
 
