@@ -280,7 +280,8 @@ impl RunLog {
                 self.under_way = Some(UnderWay::of(*record));
                 (self.matched, self.units) = (None, Vec::new());
             }
-            KeptRecord::Void => self.under_way = None,
+            // Whoever wrote that may have been killed before the ledger had it.
+            KeptRecord::Void => self.under_way.take().map_or(Ok(()), |over| self.book.end(&over))?,
             KeptRecord::Noted(notes) => self.matching_mut()?.notes = *notes,
             KeptRecord::Pin(pin) => self.matching_mut()?.pin(pin),
             KeptRecord::Matched(record) => (self.matched, self.units) = (Some(*record), Vec::new()),
@@ -308,7 +309,7 @@ impl RunLog {
             (None, None) if self.put_back => format!(
                 "goes on with the run of {} that broke off: its rows are read, and its match is made anew: \
                  what the peer has promised in it is not in {} as the ledger has it, as where a folder was \
-                 put back or restored",
+                 put back or restored, or a process was killed as the match began",
                 day(),
                 self.place()
             ),

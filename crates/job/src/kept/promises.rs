@@ -51,9 +51,11 @@ impl PromiseBook {
         self.lock()?.add_promise(&self.id(of), [&of.head(), to])
     }
 
-    /// The match is over, unless the ledger has another one.
+    /// The match is over, unless the ledger has another one, or more of it.
     pub fn end(&self, of: &UnderWay) -> Result<(), Error> {
-        self.lock()?.end_promises(&self.id(of), &of.head())
+        let (id, mut ledger) = (self.id(of), self.lock()?);
+        let head = ledger.promises(&id)?.filter(|head| of.comes_to(head));
+        head.map_or(Ok(()), |head| ledger.end_promises(&id, &head))
     }
 }
 

@@ -321,6 +321,14 @@ fn keys_that_come_back_are_of_no_match() {
     let log = lead(&state);
     assert!(log.under_way(&[[1; 32], [2; 32]]).is_none() && log.progress() == (false, 0));
     drop(log);
+    // A process that is killed behind that record, or behind one of a promise, leaves the ledger its part.
+    let mut log = matching(&state);
+    log.append(&[KeptRecord::Pin(pin(0, 0, 5)).to_log().unwrap()]).unwrap();
+    log.append(&[KeptRecord::Void.to_log().unwrap()]).unwrap();
+    drop(log);
+    assert!(promised(&state).is_some());
+    drop(lead(&state));
+    assert_eq!(promised(&state), None);
     // Nor does who was replaced remove what another process goes on with.
     let mut first = matching(&state);
     let mut second = lead(&state);
