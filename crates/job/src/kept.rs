@@ -449,8 +449,9 @@ impl RunLog {
             if !self.book.add(self.matching()?, &to)? {
                 self.fenced = true;
                 return Err(Error::input(format!(
-                    "{}: the ledger {} has promises of another match of this study and these data: two \
-                     processes of this party are at it; let one of them end",
+                    "{}: the ledger {} has promises of another match of this study and these data, or \
+                     none: two processes of this party are at it, or `tacit state drop` was called. This \
+                     match is lost; let the other one end, and run again: it is made anew",
                     self.place(),
                     self.book.lock()?.path().display()
                 )));
