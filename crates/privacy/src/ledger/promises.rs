@@ -2,7 +2,7 @@
 //! setting for each study and data. The promises are records of the match's log, which whoever holds its
 //! folder can put back to before one; the ledger is what this party goes by.
 
-use super::{Bytes32, Ledger, file};
+use super::{Bytes32, Ledger};
 use base::{Error, hex};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -52,7 +52,7 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be written.
     pub fn forget_promises(&mut self, id: Option<&Bytes32>) -> Result<(), Error> {
-        forget_promises(&self.connection, id).map_err(|e| file::explain(&self.path, "write to", &e))
+        forget_promises(&self.connection, id).map_err(|e| self.explain("write to", &e))
     }
 
     fn set_promises(&self, sql: &str, values: impl rusqlite::Params) -> Result<bool, Error> {
