@@ -21,7 +21,7 @@ mod weighing;
 
 pub use listen::{Listening, listen};
 
-use crate::link::LinkBoard;
+use crate::link::{LinkBoard, LinkKeys};
 use crate::passwords::PasswordDesk;
 use crate::rules::{Rules, RulesNow};
 use crate::schedule::Jobs;
@@ -54,6 +54,7 @@ pub struct House {
     path: PathBuf,
     identity: Option<Identity>,
     links: LinkBoard,
+    link_keys: LinkKeys,
     jobs: Jobs,
 }
 
@@ -83,6 +84,7 @@ impl House {
             path: path.to_owned(),
             identity,
             links: LinkBoard::default(),
+            link_keys: LinkKeys::default(),
             jobs: Jobs::default(),
         })
     }
@@ -103,6 +105,12 @@ impl House {
     #[must_use]
     pub fn links(&self) -> &LinkBoard {
         &self.links
+    }
+
+    /// TLS for the peers that may speak.
+    #[must_use]
+    pub(crate) fn link_keys(&self) -> &LinkKeys {
+        &self.link_keys
     }
 
     /// The runs that are under way.

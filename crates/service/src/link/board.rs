@@ -3,6 +3,13 @@
 use net::KeyFingerprint;
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How often a peer may come with another connection.
+const COMES: Duration = Duration::from_secs(1);
+/// How often it is written into the log that a link came or went.
+const LOGGED: Duration = Duration::from_secs(60);
 
 /// How a link stands. Times are milliseconds since 1970 by this machine's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,32 +44,64 @@ impl LinkStanding {
     }
 }
 
+/// A peer's link, and what this side keeps of the peer for as long as the process lives.
+#[derive(Default)]
+struct HeldLink {
+    standing: LinkStanding,
+    /// Held for the connection that is the link: dropped, that one ends.
+    place: Option<oneshot::Sender<()>>,
+    /// When the peer last came with a connection.
+    came: Option<Instant>,
+    /// What the log says of the link, and since when.
+    logged: Option<(bool, Instant)>,
+}
+
 /// The links, by the peer's key.
 #[derive(Default)]
-pub struct LinkBoard(Mutex<HashMap<KeyFingerprint, LinkStanding>>);
+pub struct LinkBoard(Mutex<HashMap<KeyFingerprint, HeldLink>>);
+
+/// A connection that is the link, until the other end of its place is dropped.
+pub(super) struct TakenLink {
+    /// Its number.
+    pub connection: u64,
+    /// Ends when another connection takes the place, or the link is ended here.
+    pub place: oneshot::Receiver<()>,
+}
 
 impl LinkBoard {
     /// How the link to a peer stands.
     #[must_use]
     pub fn of(&self, peer: &KeyFingerprint) -> LinkStanding {
-        self.lock().get(peer).cloned().unwrap_or_default()
+        self.lock().get(peer).map(|link| link.standing.clone()).unwrap_or_default()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeyFingerprint, LinkStanding>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeyFingerprint, HeldLink>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Whether a peer may come with another connection now: once a second.
+    pub(super) fn may_come(&self, peer: KeyFingerprint, now: Instant) -> bool {
+        let mut all = self.lock();
+        let link = all.entry(peer).or_default();
+        let may = link.came.is_none_or(|came| now.saturating_duration_since(came) >= COMES);
+        if may {
+            link.came = Some(now);
+        }
+        may
+    }
+
     /// Takes a connection as the link, unless there is one that goes before: of two that were dialled
-    /// from both sides, that of the smaller key; else the newer. The connection's number.
+    /// from both sides, that of the smaller key; else the newer. The one before ends.
     pub(super) fn take(
         &self,
         own: &KeyFingerprint,
         peer: KeyFingerprint,
         dialled: bool,
         now_ms: u64,
-    ) -> Option<u64> {
+    ) -> Option<TakenLink> {
         let mut all = self.lock();
-        let link = all.entry(peer).or_default();
+        let held = all.entry(peer).or_default();
+        let link = &mut held.standing;
         let first = (*own < peer) == dialled;
         if link.since_ms.is_some() && link.dialled != dialled && !first {
             return None;
@@ -70,40 +109,61 @@ impl LinkBoard {
         link.connection += 1;
         (link.since_ms, link.dialled, link.heard_ms) = (Some(now_ms), dialled, Some(now_ms));
         (link.ahead_ms, link.busy_until_ms) = (None, 0);
-        Some(link.connection)
+        let connection = link.connection;
+        let (keeps, place) = oneshot::channel();
+        held.place = Some(keeps);
+        Some(TakenLink { connection, place })
     }
 
     /// Whether a connection still is the link.
     pub(super) fn is(&self, peer: &KeyFingerprint, connection: u64) -> bool {
-        self.lock().get(peer).is_some_and(|link| link.connection == connection && link.since_ms.is_some())
+        let link = self.of(peer);
+        link.connection == connection && link.since_ms.is_some()
     }
 
     /// Changes what is known of the link, if it still is this connection.
     pub(super) fn note(&self, peer: &KeyFingerprint, connection: u64, note: impl FnOnce(&mut LinkStanding)) {
         if let Some(link) = self.lock().get_mut(peer)
-            && link.connection == connection
+            && link.standing.connection == connection
         {
-            note(link);
+            note(&mut link.standing);
         }
+    }
+
+    /// What the log is to say of a link now: nothing where it says so, or said something a minute ago. A peer
+    /// that comes and goes all the time fills no disk.
+    pub(super) fn to_log(&self, peer: &KeyFingerprint, now: Instant) -> Option<&'static str> {
+        let mut all = self.lock();
+        let link = all.get_mut(peer)?;
+        let is_up = link.standing.since_ms.is_some();
+        let (was_up, at) = link.logged.map_or((false, None), |(up, at)| (up, Some(at)));
+        if is_up == was_up || at.is_some_and(|at| now.saturating_duration_since(at) < LOGGED) {
+            return None;
+        }
+        link.logged = Some((is_up, now));
+        Some(if is_up { "link up" } else { "link down" })
     }
 
     /// Ends a link, whatever it is doing.
     pub fn end(&self, peer: &KeyFingerprint, now_ms: u64) {
         let mut all = self.lock();
         let link = all.entry(*peer).or_default();
-        link.connection += 1;
-        link.since_ms = None;
-        link.last_error = Some((now_ms, "paused here".to_owned()));
+        link.place = None;
+        link.standing.connection += 1;
+        link.standing.since_ms = None;
+        link.standing.last_error = Some((now_ms, "paused here".to_owned()));
     }
 
     /// Why there is no link, or no longer.
     pub(super) fn failed(&self, peer: &KeyFingerprint, connection: Option<u64>, now_ms: u64, why: String) {
         let mut all = self.lock();
-        let link = all.entry(*peer).or_default();
+        let held = all.entry(*peer).or_default();
+        let link = &mut held.standing;
         if connection.is_none_or(|one| one == link.connection) {
             link.last_error = Some((now_ms, why));
             if connection.is_some() {
                 link.since_ms = None;
+                held.place = None;
             }
         }
     }
@@ -112,6 +172,7 @@ impl LinkBoard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::oneshot::error::TryRecvError;
 
     #[test]
     fn of_two_connections_both_sides_keep_the_same() {
@@ -125,15 +186,42 @@ mod tests {
             assert!(a.of(&large).dialled && !b.of(&small).dialled, "the one that the smaller key dialled");
         }
         let board = LinkBoard::default();
-        let one = board.take(&small, large, true, 1).expect("the first");
-        let two = board.take(&small, large, true, 2).expect("a newer one takes the place of a dead one");
+        let mut one = board.take(&small, large, true, 1).expect("the first");
+        assert_eq!(one.place.try_recv(), Err(TryRecvError::Empty), "it goes on");
+        let mut two = board.take(&small, large, true, 2).expect("a newer one takes the place of a dead one");
+        assert_eq!(one.place.try_recv(), Err(TryRecvError::Closed), "the older one ends at once");
+        let (one, place, two) = (one.connection, &mut two.place, two.connection);
         assert!(!board.is(&large, one) && board.is(&large, two));
         board.failed(&large, Some(one), 3, "closed".into());
         assert!(board.is(&large, two), "the end of the old one says nothing of the new");
+        assert_eq!(place.try_recv(), Err(TryRecvError::Empty));
         board.failed(&large, Some(two), 4, "closed".into());
         assert_eq!(
             (board.of(&large).since_ms, board.of(&large).last_error),
             (None, Some((4, "closed".into())))
         );
+        let mut three = board.take(&small, large, true, 5).expect("again");
+        board.end(&large, 6);
+        assert_eq!(three.place.try_recv(), Err(TryRecvError::Closed), "a pause ends it");
+    }
+
+    #[test]
+    fn who_comes_and_goes_is_slowed_and_fills_no_log() {
+        let [own, peer] = [[1; 16], [2; 16]].map(KeyFingerprint::from_bytes);
+        let (board, begun) = (LinkBoard::default(), Instant::now());
+        let mut said = Vec::new();
+        // A connection each 100 ms for three minutes, each ended by the peer at once.
+        for at in (0..180_000).step_by(100).map(|at| begun + Duration::from_millis(at)) {
+            if board.may_come(peer, at) {
+                let link = board.take(&own, peer, false, 1).expect("it is the only one");
+                said.extend(board.to_log(&peer, at));
+                board.failed(&peer, Some(link.connection), 2, "closed".into());
+            }
+            said.extend(board.to_log(&peer, at));
+        }
+        assert_eq!(said, ["link up", "link down", "link up"], "one entry a minute");
+        assert_eq!(board.of(&peer).connection, 180, "one connection a second");
+        let later = begun + Duration::from_secs(600);
+        assert_eq!(board.to_log(&peer, later), Some("link down"), "the log ends with how it stands");
     }
 }

@@ -1,14 +1,17 @@
 //! One connection: what waits is sent, what comes is kept and answered.
 
+use super::board::TakenLink;
 use super::wire::{HEADS, LinkMessage, MESSAGE_BYTES};
 use super::{now_ms, peer_of};
 use crate::store::{Absorbed, PeerSender, SERVICE, Speaker};
 use crate::web::House;
 use base::Error;
+use futures_util::future::{Either, select};
 use net::KeyFingerprint;
 use statements::{ProposalId, Said, SignedStatement, StatementHead};
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -21,6 +24,8 @@ use tokio_rustls::TlsStream;
 const PING: Duration = Duration::from_secs(30);
 /// Without a message for so long the other side is gone.
 const SILENCE: Duration = Duration::from_secs(100);
+/// How long it may take to say that a connection ends.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How often chains are compared, beside at every connection.
 const COMPARE: Duration = Duration::from_secs(300);
 /// How long an acknowledgement is waited for before a statement is sent again.
@@ -35,17 +40,20 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub async fn talk(
     house: Arc<House>,
     peer: KeyFingerprint,
-    connection: u64,
+    link: TakenLink,
     stream: TlsStream<TcpStream>,
 ) -> String {
+    let TakenLink { connection, place } = link;
     let (reader, writer) = tokio::io::split(stream);
     let (out, queue) = mpsc::channel(64);
     let speaker = Arc::new(LinkSpeaker { house, peer, connection, out });
-    let writing = tokio::spawn(write(writer, queue));
+    let mut writing = tokio::spawn(write(writer, queue));
     let sending = tokio::spawn(send(speaker.clone()));
-    let why = match read(&speaker, reader).await {
-        Ok(()) => "another connection took its place".to_owned(),
-        Err(error) => error.to_string(),
+    let reading = pin!(read(&speaker, reader));
+    let why = match select(reading, select(&mut writing, place)).await {
+        Either::Left((Err(error), _)) => error.to_string(),
+        Either::Right((Either::Left(_), _)) => "the peer does not take what is sent".to_owned(),
+        Either::Left((Ok(()), _)) | Either::Right(_) => "another connection took its place".to_owned(),
     };
     sending.abort();
     writing.abort();
@@ -70,7 +78,7 @@ async fn write(mut to: WriteHalf<TlsStream<TcpStream>>, mut queue: mpsc::Receive
             to.flush().await
         };
         if !matches!(timeout(SILENCE, sent).await, Ok(Ok(()))) {
-            let _ = to.shutdown().await;
+            let _ = timeout(FAREWELL, to.shutdown()).await;
             return;
         }
     }

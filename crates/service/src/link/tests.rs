@@ -178,3 +178,52 @@ fn who_is_no_peer_says_nothing() {
     assert!(garbage.is_err() || garbage.is_ok_and(|read| read < 64), "it is no web server");
     runtime.shutdown_background();
 }
+
+/// Strangers of one address hold all places and take each again: a peer of another address comes through.
+#[test]
+fn strangers_of_one_address_keep_no_peer_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    let settings = houses[1].rules().settings;
+    let address = settings.link.as_ref().expect("a link").listen.clone();
+    let runtime = runtime();
+    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let peer = own(&houses[1]).fingerprint();
+    runtime.block_on(async {
+        let mut silent = Vec::new();
+        for _ in 0..STRANGERS {
+            silent.push(TcpStream::connect(&address).await.expect("it listens"));
+        }
+        let from = tokio::net::TcpSocket::new_v4().expect("a socket");
+        from.bind("127.0.0.2:0".parse().expect("an address")).expect("bound");
+        let stream = from.connect(address.parse().expect("an address")).await.expect("it listens");
+        let greeted = timeout(PATIENCE, greet(&houses[0], peer, stream, &address)).await;
+        greeted.expect("an answer").expect("the peer is taken");
+    });
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_peer_that_comes_again_and_again_has_one_connection() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    let settings = houses[1].rules().settings;
+    let address = settings.link.as_ref().expect("a link").listen.clone();
+    let runtime = runtime();
+    // The second house dials the first in vain: nobody listens there.
+    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let [own, peer] = [&houses[0], &houses[1]].map(|house| own(house).fingerprint());
+    runtime.block_on(async {
+        let mut first = knock(&houses[0], peer, &address).await.expect("taken");
+        let again = knock(&houses[0], peer, &address).await;
+        assert!(again.is_err_and(|why| why.ends_with("is busy")), "within a second");
+        sleep(Duration::from_secs(1)).await;
+        let _second = knock(&houses[0], peer, &address).await.expect("taken");
+        // The first one is closed, long before its silence would end it.
+        let mut rest = Vec::new();
+        let closed = timeout(PATIENCE, first.read_to_end(&mut rest)).await;
+        assert!(closed.is_ok(), "the older connection stays");
+        assert!(houses[1].links().of(&own).since_ms.is_some(), "the newer one is the link");
+    });
+    runtime.shutdown_background();
+}
