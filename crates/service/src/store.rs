@@ -25,7 +25,7 @@ mod tries;
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
-pub use runs::{RunLine, RunRow};
+pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
     Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE, SeenBy, Speaker,

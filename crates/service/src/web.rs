@@ -119,10 +119,10 @@ impl House {
         &self.jobs
     }
 
-    /// Whether a peer has signed more of the log here than there is, or something else: then nobody can say
-    /// what was spent.
-    pub(crate) fn log_is_behind(&self) -> bool {
-        self.watch.seen().of_own.iter().any(|(_, _, standing)| standing.is_wrong())
+    /// Whether a peer has signed more of the log here than there is, or something else: then what this side
+    /// may still spend with it is unknown. Others are not concerned: the word may be false.
+    pub(crate) fn log_is_behind_for(&self, peer: &KeyFingerprint) -> bool {
+        self.watch.seen().contradicted_by.contains(peer)
     }
 
     /// Where the folders of runs are: beside the store.

@@ -130,6 +130,11 @@ fn a_peer_signs_that_it_saw_the_log() {
     store.execute_batch(&format!("{cut}{seen}")).expect("cut");
     watch::look(&own.house, now());
     own.get(&olga, "/").says("has signed that it saw entry");
-    assert!(own.house.log_is_behind());
+    assert!(own.house.log_is_behind_for(&key(&other)));
+    assert!(!own.house.log_is_behind_for(&key(&own)), "runs with nobody else are stopped");
+    // Somebody says on the machine that this is a copy: what was seen before it is no matter any more.
+    own.house.store.use_copy("2026-11-27", now() + 2).expect("said");
+    watch::look(&own.house, now());
+    assert!(!own.house.log_is_behind_for(&key(&other)));
     runtime.shutdown_background();
 }
