@@ -1,6 +1,7 @@
 //! How the links to other services stand: for pages, and for who starts runs.
 
 use net::KeyFingerprint;
+use statements::ProposalId;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -44,6 +45,9 @@ impl LinkStanding {
     }
 }
 
+/// When it is forgotten that a peer took nothing more about a proposal, after it was asked again.
+const FORGOTTEN_MS: u64 = 3_600_000;
+
 /// A peer's link, and what this side keeps of the peer for as long as the process lives.
 #[derive(Default)]
 struct HeldLink {
@@ -54,6 +58,33 @@ struct HeldLink {
     came: Option<Instant>,
     /// What the log says of the link, and since when.
     logged: Option<(bool, Instant)>,
+    /// What is left of each [`PeerCost`], and when that was so.
+    left: [Option<(f64, Instant)>; 3],
+    /// Proposals about which the peer takes nothing more now: how often it said so, and until when nothing
+    /// is sent about them.
+    waits: HashMap<ProposalId, (usize, u64)>,
+}
+
+/// What a peer can ask of this side without giving anything that is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PeerCost {
+    /// Chains are compared.
+    Heads,
+    /// Own statements are sent again.
+    Want,
+    /// What it sent is read and not kept.
+    Refused,
+}
+
+impl PeerCost {
+    /// How many at once, and how many more a minute.
+    fn rate(self) -> (f64, f64) {
+        match self {
+            Self::Heads => (6.0, 1.0),
+            Self::Want => (64.0, 32.0),
+            Self::Refused => (500.0, 10.0),
+        }
+    }
 }
 
 /// The links, by the peer's key.
@@ -88,6 +119,39 @@ impl LinkBoard {
             link.came = Some(now);
         }
         may
+    }
+
+    /// Takes so much of what a peer may ask for; false, and nothing is taken, where none is left.
+    pub(super) fn spend(&self, peer: KeyFingerprint, cost: PeerCost, weight: f64, now: Instant) -> bool {
+        let (at_once, per_minute) = cost.rate();
+        let mut all = self.lock();
+        let held = &mut all.entry(peer).or_default().left[cost as usize];
+        let left = held.map_or(at_once, |(left, at)| {
+            let minutes = now.saturating_duration_since(at).as_secs_f64() / 60.0;
+            (left + per_minute * minutes).min(at_once)
+        });
+        let may = left >= 1.0;
+        *held = Some((if may { left - weight } else { left }, now));
+        may
+    }
+
+    /// The peer takes nothing more about a proposal now: it is asked later, and then later and later.
+    pub(super) fn wait(&self, peer: KeyFingerprint, id: ProposalId, now_ms: u64) {
+        const MINUTES: [u64; 3] = [1, 5, 30];
+        let mut all = self.lock();
+        let wait = all.entry(peer).or_default().waits.entry(id).or_default();
+        // Several statements about it may have been on their way.
+        if wait.1 <= now_ms {
+            *wait = (wait.0 + 1, now_ms + 60_000 * MINUTES[wait.0.min(MINUTES.len() - 1)]);
+        }
+    }
+
+    /// The proposals about which nothing is sent to a peer now.
+    pub(super) fn waiting(&self, peer: KeyFingerprint, now_ms: u64) -> Vec<ProposalId> {
+        let mut all = self.lock();
+        let waits = &mut all.entry(peer).or_default().waits;
+        waits.retain(|_, (_, until_ms)| *until_ms + FORGOTTEN_MS > now_ms);
+        waits.iter().filter(|(_, (_, until_ms))| *until_ms > now_ms).map(|(id, _)| *id).collect()
     }
 
     /// Takes a connection as the link, unless there is one that goes before: of two that were dialled
@@ -223,5 +287,26 @@ mod tests {
         assert_eq!(board.of(&peer).connection, 180, "one connection a second");
         let later = begun + Duration::from_secs(600);
         assert_eq!(board.to_log(&peer, later), Some("link down"), "the log ends with how it stands");
+    }
+
+    #[test]
+    fn what_a_peer_may_ask_for_fills_again_and_what_it_does_not_take_waits() {
+        let peer = KeyFingerprint::from_bytes([2; 16]);
+        let (board, begun) = (LinkBoard::default(), Instant::now());
+        let spend = |weight, at| board.spend(peer, PeerCost::Refused, weight, at);
+        assert!((0..500).all(|_| spend(1.0, begun)) && !spend(0.0, begun));
+        assert!(board.spend(peer, PeerCost::Heads, 1.0, begun), "each for itself");
+        let later = begun + Duration::from_secs(60);
+        assert!(spend(257.0, later), "a large one is owed from then on");
+        assert!(
+            !spend(0.0, later + Duration::from_secs(1_200)) && spend(0.0, later + Duration::from_secs(1_600))
+        );
+        let id = ProposalId([3; 16]);
+        let waits = |at_ms| board.waiting(peer, at_ms) == [id];
+        for (at_ms, until_ms) in [(1_000, 61_000), (70_000, 370_000), (400_000, 2_200_000)] {
+            board.wait(peer, id, at_ms);
+            board.wait(peer, id, at_ms);
+            assert!(waits(until_ms - 1) && !waits(until_ms), "{at_ms}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! One connection: what waits is sent, what comes is kept and answered.
 
-use super::board::TakenLink;
+use super::board::{PeerCost, TakenLink};
 use super::wire::{HEADS, LinkMessage, MESSAGE_BYTES};
 use super::{now_ms, peer_of};
 use crate::store::{Absorbed, PeerSender, SERVICE, Speaker};
@@ -32,6 +32,8 @@ const COMPARE: Duration = Duration::from_secs(300);
 const AGAIN: Duration = Duration::from_secs(30);
 /// Statements on their way at once.
 const ON_THE_WAY: u32 = 32;
+/// How long a peer is asked to wait, in seconds, that sends much that is not kept.
+const REFUSED_PAUSE: u32 = 60;
 /// Messages of a peer that are taken without a pause, and the pause for each beyond.
 const BURST: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -145,7 +147,8 @@ impl LinkSpeaker {
             return Ok(());
         }
         let peer = self.peer;
-        let waiting = self.store(move |house| house.store().unsent(peer, ON_THE_WAY)).await?;
+        let but = self.house.links().waiting(peer, now_ms());
+        let waiting = self.store(move |house| house.store().unsent(peer, &but, ON_THE_WAY)).await?;
         on_the_way.retain(|digest, _| waiting.iter().any(|row| row.digest == *digest));
         for row in waiting {
             if on_the_way.contains_key(&row.digest) {
@@ -163,6 +166,12 @@ impl LinkSpeaker {
     async fn heard(&self, message: LinkMessage) -> Result<(), Error> {
         let peer = self.peer;
         match message {
+            // It compares again after a while; what it asks for too often is not worth an answer.
+            LinkMessage::Heads(_) if !self.spend(PeerCost::Heads, 1.0) => (),
+            LinkMessage::Want { .. } if !self.spend(PeerCost::Want, 1.0) => (),
+            LinkMessage::Statement(_) if !self.spend(PeerCost::Refused, 0.0) => {
+                self.say(LinkMessage::Busy(REFUSED_PAUSE)).await;
+            }
             LinkMessage::Heads(heads) => {
                 let wants = self.store(move |house| compare(house, peer, &heads)).await?;
                 let (wants, older) = wants;
@@ -175,7 +184,12 @@ impl LinkSpeaker {
                 self.store(move |house| house.store().send_again(peer, &proposal, from)).await?;
             }
             LinkMessage::Statement(bytes) => {
+                // A study of 1 MiB is as much work as hundreds of notes.
+                let weight = 1.0 + bytes.len() as f64 / 4_096.0;
                 let answer = self.store(move |house| absorb(house, peer, &bytes)).await?;
+                if matches!(answer, LinkMessage::No { .. }) {
+                    self.spend(PeerCost::Refused, weight);
+                }
                 self.say(answer).await;
             }
             LinkMessage::Have(digest) => {
@@ -196,6 +210,10 @@ impl LinkSpeaker {
             }
         }
         Ok(())
+    }
+
+    fn spend(&self, cost: PeerCost, weight: f64) -> bool {
+        self.house.links().spend(self.peer, cost, weight, Instant::now())
     }
 
     async fn clock(&self, clock_ms: u64, answers_ms: u64, version: String) {
@@ -349,7 +367,13 @@ fn refused(
 ) -> Result<(), Error> {
     let store = house.store();
     match code {
-        "limit" => Ok(()),
+        // Others go on meanwhile.
+        "limit" => {
+            if let Some(row) = store.sent_to(peer, digest)? {
+                house.links().wait(peer, row.proposal, now_ms());
+            }
+            Ok(())
+        }
         "gap" | "no-proposal" => match store.sent_to(peer, digest)? {
             Some(row) if from < row.number => store.send_again(peer, &row.proposal, from).map(drop),
             _ => store.not_had(peer, digest, code),
