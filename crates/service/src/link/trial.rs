@@ -96,7 +96,9 @@ async fn walk(house: &House, peer: &ServicePeer, steps: &mut Vec<LinkStep>) -> O
         read.map_err(|e| format!("{e}. It does not know our key, has paused us, or is no service"))?;
         match ServiceHello::read(&hello)? {
             ServiceHello::Taken => Ok(("its service answers".to_owned(), ())),
-            ServiceHello::Busy | ServiceHello::Question => Err("its service is busy".to_owned()),
+            // It has proven our key as well: it takes one connection a second.
+            ServiceHello::Busy => Ok(("its service answers, and is busy".to_owned(), ())),
+            ServiceHello::Question => Err("it asks where a service answers".to_owned()),
         }
     };
     step(steps, "Hello", hello).await
