@@ -53,7 +53,11 @@ fn a_peer_is_reached_step_by_step() {
     let shown = test();
     assert!(steps(&shown).last().is_some_and(|last| last.ends_with("no")), "{}", shown.body);
     other.deed(&oscar, "/peers/registry", "/peers/registry/pause", &[("now", "go on")]).is(303);
-    until(|| steps(&test()) == all);
+    until(|| {
+        // Keys are looked at four times a second; pages are asked ten times at most.
+        std::thread::sleep(std::time::Duration::from_millis(250));
+        steps(&test()) == all
+    });
     own.deed(&olga, "/peers/hospitals", "/peers/hospitals/test", &[]).says("it comes to us");
     runtime.shutdown_background();
 }
