@@ -193,8 +193,7 @@ fn restored(path: &Path, as_json: bool) -> Result<(), Error> {
         // The ledger may be a copy, too, and `state` an older one.
         Ledger::open(&settings.ledger)?.forget_promises(None)?;
     }
-    let what = format!("a copy of {day} is used from now on");
-    store.use_copy(&service::RecordedAct { by: COMMAND_LINE, what: &what, to: "", at: service::now() })?;
+    store.use_copy(&day, service::now())?;
     match as_json {
         true => output::print_json(&json!({ "restored": at })),
         false => output::print(&format!("The copy of {day} may be used. Everybody signs in anew.")),

@@ -19,6 +19,8 @@ use net::KeyFingerprint;
 use settle::{broke_off, end};
 use statements::{ProposalRecord, ProposalView, RunOffer, Said};
 use std::collections::HashMap;
+use std::net::TcpListener;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use study::StudyFile;
@@ -182,8 +184,13 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
         return ends("peer", "not-ready", why);
     }
     match offers.into_iter().collect::<Option<Vec<RunOffer>>>() {
-        Some(offers) if delays(look).is_none() => begin(look, run, &offers),
-        _ => Ok(()),
+        Some(_) if delays(look).is_some() => Ok(()),
+        // A port is the peer's word: the next offer may have another.
+        Some(offers) => match job::wrong_port(&look.settings, &look.record, look.me, &offers) {
+            Some(why) => end(look.house, &look.row.id, run, ("peer", "not-ready", &why)),
+            None => begin(look, run, &offers),
+        },
+        None => Ok(()),
     }
 }
 
@@ -237,26 +244,32 @@ fn may_offer(look: &Look<'_>) -> Result<(), Error> {
     if may.is_err() {
         return Ok(());
     }
-    let Some(speaker) = look.speaker() else { return Ok(()) };
+    let (Some(speaker), Some(port)) = (look.speaker(), port(look)?) else { return Ok(()) };
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|_| Error::misuse("no randomness"))?;
-    let offer = RunOffer {
-        run,
-        goes_on,
-        nonce,
-        earliest_ms: look.now_ms,
-        latest_ms: look.now_ms + OFFER_MS,
-        port: port(look)?,
-    };
+    let offer =
+        RunOffer { run, goes_on, nonce, earliest_ms: look.now_ms, latest_ms: look.now_ms + OFFER_MS, port };
     look.house.store().offer_run(speaker, &look.row.id, offer).map(drop)
 }
 
-/// A free port of the own range where the peer dials, else 0.
-fn port(look: &Look<'_>) -> Result<u16, Error> {
+/// A free port of the own range; 0 where the peer listens, because this side dials. None: all are in use.
+fn port(look: &Look<'_>) -> Result<Option<u16>, Error> {
     let dialled = look.peers().all(|peer| look.house.links().of(&peer).dialled);
-    let (Some(link), false) = (&look.settings.link, dialled) else { return Ok(0) };
+    let (Some(link), false) = (&look.settings.link, dialled) else { return Ok(Some(0)) };
     let taken: Vec<u16> = look.house.store().open_runs()?.iter().map(|row| row.port).collect();
-    Ok(link.run_ports.clone().find(|port| !taken.contains(port)).unwrap_or_default())
+    let host = link.listen.rsplit_once(':').map_or("0.0.0.0", |(host, _)| host);
+    Ok(free_port(link.run_ports.clone(), &taken, host))
+}
+
+/// A port that no run has, nor any other program.
+fn free_port(mut ports: RangeInclusive<u16>, taken: &[u16], host: &str) -> Option<u16> {
+    ports.find(|port| !taken.contains(port) && TcpListener::bind(format!("{host}:{port}")).is_ok())
+}
+
+/// Whether no party of a run that this side would now be ready for listens.
+fn nobody_listens(look: &Look<'_>, run: u32, port: u16) -> bool {
+    let mut others = offers(look, run).into_iter().flatten();
+    port == 0 && others.any(|offer| offer.port == 0)
 }
 
 /// What stands against a run that could begin now, in words for people; none: nothing.
@@ -282,6 +295,13 @@ fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
     if house.store().open_runs()?.len() as u64 >= settings.policy.max_jobs {
         return Ok(Some("other runs go first".to_owned()));
     }
+    match port(look)? {
+        None => return Ok(Some("all run_ports are in use".to_owned())),
+        Some(port) if nobody_listens(look, run, port) => {
+            return Ok(Some("neither side has a port for the run".to_owned()));
+        }
+        Some(_) => (),
+    }
     data_changed(look)
 }
 
@@ -299,10 +319,10 @@ fn delays(look: &Look<'_>) -> Option<&'static str> {
     if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
         return Some("quiet hours");
     }
-    if house.log_is_behind() {
-        return Some("the audit log here is not the one that peers have seen");
-    }
     look.peers().find_map(|peer| match house.links().of(&peer) {
+        _ if house.log_is_behind_for(&peer) => {
+            Some("the audit log here is not the one that the peer has signed")
+        }
         link if link.since_ms.is_none() => Some("there is no connection to the other service"),
         link if link.is_skewed() => Some("the clocks are more than five minutes apart"),
         link if link.older_store => Some("this store is an older copy than what the peer has of it"),
@@ -363,12 +383,52 @@ pub fn why_waiting(house: &Arc<House>, row: &ProposalRow) -> Result<Option<Strin
     }
 }
 
-/// Failed attempts of a proposal, and when the next one is: soon, then later and later.
+/// When the next run of a proposal begins after one that has failed now, the last of `runs`: soon, then later
+/// and later.
 fn next_try(runs: &[RunRow], now_ms: u64) -> u64 {
     const WAITS: [u64; 5] = [2, 60, 300, 1_800, 7_200];
-    let failed = runs.iter().rev().take_while(|run| run.outcome.as_deref() == Some("failed")).count();
-    now_ms + 1_000 * WAITS[failed.saturating_sub(1).min(WAITS.len() - 1)]
+    let over = runs.iter().rev().skip_while(|run| run.outcome.is_none());
+    let before = over.take_while(|run| run.outcome.as_deref() == Some("failed")).count();
+    now_ms + 1_000 * WAITS[before.min(WAITS.len() - 1)]
 }
 
 /// Runs by proposal.
 type RunningJobs = HashMap<statements::ProposalId, job::RunningJob>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_in_use_is_not_offered() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        assert_eq!(free_port(port..=port, &[], "127.0.0.1"), None, "another program has it");
+        drop(listener);
+        assert_eq!(free_port(port..=port, &[port], "127.0.0.1"), None, "a run has it");
+    }
+
+    #[test]
+    fn each_failure_waits_longer_than_the_one_before() {
+        let row = |outcome: Option<&str>| RunRow {
+            proposal: statements::ProposalId([1; 16]),
+            run: 1,
+            port: 0,
+            made_ms: 0,
+            begun_ms: None,
+            ended_ms: None,
+            outcome: outcome.map(str::to_owned),
+            kind: None,
+            code: None,
+            message: None,
+        };
+        let next = |outcomes: &[&str]| {
+            let over = outcomes.iter().map(|outcome| row(Some(outcome)));
+            next_try(&over.chain([row(None)]).collect::<Vec<_>>(), 0) / 1_000
+        };
+        assert_eq!(next(&[]), 2);
+        assert_eq!(next(&["failed"]), 60);
+        assert_eq!(next(&["failed", "answered"]), 2);
+        assert_eq!(next(&["failed"; 9]), 7_200);
+    }
+}

@@ -27,7 +27,7 @@ pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
 pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight};
-pub use runs::{RunLine, RunRow};
+pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
     ALREADY_OPEN, Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE,

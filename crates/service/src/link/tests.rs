@@ -116,7 +116,7 @@ fn what_is_said_arrives_and_links_come_again() {
     }
     until("the proposal", || states(&houses[1]) == [ProposalState::Proposed]);
     let peer = own(&houses[1]).fingerprint();
-    until("its acknowledgement", || houses[0].store().unsent(peer, 9).expect("reads").is_empty());
+    until("its acknowledgement", || houses[0].store().unsent(peer, &[], 9).expect("reads").is_empty());
     until("clocks", || houses[0].links().of(&peer).ahead_ms.is_some_and(|ahead| ahead.abs() < 60_000));
     let standing = houses[0].links().of(&peer);
     assert!(!standing.is_skewed() && standing.version.is_some() && standing.heard_ms.is_some());
@@ -152,6 +152,10 @@ fn a_flood_is_counted_not_stored() {
     let heard = houses[0].links().of(&peer).heard_ms;
     until("an answer to the others", || houses[0].links().of(&peer).heard_ms > heard);
     assert_eq!(states(&houses[1]).len(), 3);
+    // What is said about one that is there does not wait behind the others.
+    let id = houses[1].store().list(&ProposalFilter::default(), None).expect("reads")[0].id;
+    houses[0].store().say(speaker(&houses[0]), &id, Said::Note("Still?".to_owned())).expect("says");
+    until("the note", || houses[1].store().heads_of(&id).expect("reads").iter().any(|head| head.count == 2));
     assert_eq!(houses[0].store().list(&ProposalFilter::default(), None).expect("reads").len(), PAGE);
     runtime.shutdown_background();
 }
@@ -206,5 +210,54 @@ fn who_is_no_peer_says_nothing() {
         stream.read(&mut byte).await
     });
     assert!(garbage.is_err() || garbage.is_ok_and(|read| read < 64), "it is no web server");
+    runtime.shutdown_background();
+}
+
+/// Strangers of one address hold all places and take each again: a peer of another address comes through.
+#[test]
+fn strangers_of_one_address_keep_no_peer_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    let settings = houses[1].rules().settings;
+    let address = settings.link.as_ref().expect("a link").listen.clone();
+    let runtime = runtime();
+    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let peer = own(&houses[1]).fingerprint();
+    runtime.block_on(async {
+        let mut silent = Vec::new();
+        for _ in 0..STRANGERS {
+            silent.push(TcpStream::connect(&address).await.expect("it listens"));
+        }
+        let from = tokio::net::TcpSocket::new_v4().expect("a socket");
+        from.bind("127.0.0.2:0".parse().expect("an address")).expect("bound");
+        let stream = from.connect(address.parse().expect("an address")).await.expect("it listens");
+        let greeted = timeout(PATIENCE, greet(&houses[0], peer, stream, &address)).await;
+        greeted.expect("an answer").expect("the peer is taken");
+    });
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_peer_that_comes_again_and_again_has_one_connection() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    let settings = houses[1].rules().settings;
+    let address = settings.link.as_ref().expect("a link").listen.clone();
+    let runtime = runtime();
+    // The second house dials the first in vain: nobody listens there.
+    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let [own, peer] = [&houses[0], &houses[1]].map(|house| own(house).fingerprint());
+    runtime.block_on(async {
+        let mut first = knock(&houses[0], peer, &address).await.expect("taken");
+        let again = knock(&houses[0], peer, &address).await;
+        assert!(again.is_err_and(|why| why.ends_with("is busy")), "within a second");
+        sleep(Duration::from_secs(1)).await;
+        let _second = knock(&houses[0], peer, &address).await.expect("taken");
+        // The first one is closed, long before its silence would end it.
+        let mut rest = Vec::new();
+        let closed = timeout(PATIENCE, first.read_to_end(&mut rest)).await;
+        assert!(closed.is_ok(), "the older connection stays");
+        assert!(houses[1].links().of(&own).since_ms.is_some(), "the newer one is the link");
+    });
     runtime.shutdown_background();
 }

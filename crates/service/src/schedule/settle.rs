@@ -2,7 +2,7 @@
 
 use super::next_try;
 use crate::link::now_ms;
-use crate::store::{RecordedAct, SERVICE, STOPPED, Speaker};
+use crate::store::{RunLeft, SERVICE, STOPPED, Speaker};
 use crate::web::House;
 use base::{Error, unhex};
 use privacy::ledger::{EntryRow, Ledger};
@@ -82,7 +82,11 @@ fn finish(
     let at_ms = now_ms();
     let speaker = Speaker { by: SERVICE, identity, at_ms };
     let message = (!message.is_empty()).then_some(message);
-    store.end_run(speaker, id, &said, message, files)?;
+    let runs = store.runs(id)?;
+    // It was tried again after all was written.
+    if runs.iter().any(|row| row.run == run && row.ended_ms.is_some()) {
+        return Ok(());
+    }
     let (held, next_ms) = match (outcome, kind) {
         (RunOutcome::Answered | RunOutcome::Stored, _) => (None, at_ms + 2_000),
         (RunOutcome::Stopped, _) => (Some(STOPPED), 0),
@@ -93,12 +97,10 @@ fn finish(
             (Some(STOPPED), 0)
         }
         // Only a connection, or a peer that had ended, gets better by itself.
-        (RunOutcome::Failed, "peer") => (None, next_try(&store.runs(id)?, at_ms)),
+        (RunOutcome::Failed, "peer") => (None, next_try(&runs, at_ms)),
         (RunOutcome::Failed, kind) => (Some(kind), 0),
     };
-    let act =
-        RecordedAct { by: SERVICE, what: outcome.name(), to: &record.study().full(), at: at_ms / 1_000 };
-    store.hold(&act, id, held, next_ms)?;
+    store.end_run(speaker, id, &said, &RunLeft { message, files, held, next_ms })?;
     let word = if outcome.has_answer() { "answered" } else { "failed" };
     house.notify(word, id);
     Ok(())

@@ -167,13 +167,13 @@ pub struct PeerSender<'a> {
 /// What became of bytes that a peer sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Absorbed {
-    /// They are kept: tell the peer. `new`: they were not there before.
+    /// They are kept: tell the peer.
     Have {
         /// The digest that they are acknowledged by.
         digest: [u8; 32],
         /// What they are about.
         proposal: ProposalId,
-        /// Whether something changed.
+        /// Whether it changes where the proposal stands, or proves that its author signed another thing.
         new: bool,
     },
     /// They are not kept. The code is one of `malformed`, `author`, `other`, `gap`, `no-proposal`, `study`,
@@ -238,16 +238,28 @@ impl Store {
         if !statement.body().recipients.contains(&own) {
             return no("other", digest, 0);
         }
-        // What is sent again costs nothing but this look.
-        if self.statement(&digest)?.is_some_and(|known| known == bytes) {
+        // What is sent again costs nothing but this look, also where it was signed once more.
+        if self.statement(&digest)?.is_some() {
             return Ok(Absorbed::Have { digest, proposal, new: false });
         }
-        let taken =
-            self.within(|write| take(write, own, from, at_ms, &statement).map(|new| new.then_some(())));
-        match taken {
+        // What it has used, and whether it is a study at all, before others wait for this transaction.
+        let used = self.used_by(from.key, at_ms)?;
+        let is_known = self.proposal(&proposal)?.is_some();
+        let proposes_too_much = used.open >= from.most_open || used.today >= from.most_per_day;
+        if used.statements >= STATEMENTS_PER_DAY
+            || used.bytes + bytes.len() as u64 > BYTES_PER_DAY
+            || (!is_known && proposes_too_much)
+        {
+            return no("limit", digest, 0);
+        }
+        let first = match (!is_known).then(|| ProposalRecord::open(statement.clone())).transpose() {
+            Ok(first) => first,
+            Err(why) => return no(why.code(), digest, 0),
+        };
+        match self.within(|write| take(write, own, from, at_ms, &statement, first)) {
             Ok(done) => {
                 self.ring();
-                Ok(Absorbed::Have { digest, proposal, new: done.is_some() })
+                Ok(Absorbed::Have { digest, proposal, new: done == Some(true) })
             }
             Err(Untaken::No(code, from)) => no(code, digest, from),
             Err(Untaken::Store(error)) => Err(error),
@@ -624,49 +636,47 @@ impl From<Error> for Untaken {
     }
 }
 
-/// Keeps what a peer said; whether it is new.
+/// Keeps what a peer said, of a proposal that is not here yet the `first`; whether it changes something.
+/// None: it was there.
 fn take(
     write: &Transaction<'_>,
     own: KeyFingerprint,
     from: PeerSender<'_>,
     at_ms: u64,
     statement: &SignedStatement,
-) -> Result<bool, Untaken> {
+    first: Option<ProposalRecord>,
+) -> Result<Option<bool>, Untaken> {
     let body = statement.body();
-    let known = load(write, &body.proposal)?;
-    if let Some(record) = &known
-        && record.after(&from.key, body.number).first().is_some_and(|one| one.digest() == statement.digest())
-    {
-        return Ok(false);
-    }
-    let used = used_by(write, from.key, at_ms)?;
-    if used.bytes + statement.bytes().len() as u64 > BYTES_PER_DAY || used.statements >= STATEMENTS_PER_DAY {
-        return Err(Untaken::No("limit", 0));
-    }
     let no = |why: NotKept| match why {
         NotKept::Gap(from) => Untaken::No("gap", from),
         other => Untaken::No(other.code(), 0),
     };
-    let record = match known {
+    let (record, changes) = match load(write, &body.proposal)? {
         Some(mut record) => {
-            if matches!(record.keep(statement.clone()).map_err(no)?, KeptStatement::Known) {
-                return Ok(false);
-            }
-            record
+            let forks = record.forks().len();
+            let changes = match record.keep(statement.clone()).map_err(no)? {
+                KeptStatement::Known => return Ok(None),
+                // One pair of an author is proof: more would be room that it fills.
+                KeptStatement::Fork if record.forks().len() == forks => {
+                    return Err(Untaken::No("other", 0));
+                }
+                KeptStatement::Fork => true,
+                KeptStatement::New { counts } => counts,
+            };
+            (record, changes)
         }
         None => {
-            if used.open >= from.most_open || used.today >= from.most_per_day {
-                return Err(Untaken::No("limit", 0));
-            }
-            let record = ProposalRecord::open(statement.clone()).map_err(no)?;
+            let record = first.ok_or(Untaken::No("no-proposal", 0))?;
             insert(write, &record, "", at_ms)?;
-            record
+            (record, true)
         }
     };
-    keep(write, at_ms, statement)?;
+    if !trail::keep_statement(write, at_ms, statement)? {
+        return Ok(None);
+    }
     refresh(write, &record, own, at_ms)?;
     log(write, &format!("peer {}", from.name), kind_of(&body.said), statement, at_ms)?;
-    Ok(true)
+    Ok(Some(changes))
 }
 
 fn used_by(connection: &Connection, peer: KeyFingerprint, now_ms: u64) -> Result<PeerUse, Error> {

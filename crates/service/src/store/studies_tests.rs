@@ -36,7 +36,7 @@ impl Side {
 
     /// Takes what waits for it, in order.
     fn hear(&self, from: &Side) -> Vec<Absorbed> {
-        let waiting = from.store.unsent(self.key(), 100).expect("reads");
+        let waiting = from.store.unsent(self.key(), &[], 100).expect("reads");
         let take = |row: &OutboxRow| {
             let bytes = from.store.statement(&row.digest).expect("reads").expect("is there");
             let became = self.absorb(from, &bytes);
@@ -120,7 +120,7 @@ fn a_study_goes_from_store_to_store_until_its_answer() {
     let (a, b) = (Side::new(), Side::new());
     let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
     let id = record.id();
-    assert!(is_new(&b.hear(&a)) && a.store.unsent(b.key(), 9).expect("reads").is_empty());
+    assert!(is_new(&b.hear(&a)) && a.store.unsent(b.key(), &[], 9).expect("reads").is_empty());
     assert_eq!((a.state(), b.state()), (ProposalState::Proposed, ProposalState::Proposed));
     assert_eq!(b.store.study_text(&record.study()).expect("reads"), Some(record.proposed().text.clone()));
     consent(&a, &record);
@@ -147,7 +147,10 @@ fn a_study_goes_from_store_to_store_until_its_answer() {
     let end = RunEnd { run: 1, outcome, kind: String::new(), code: String::new(), debits: Vec::new() };
     for side in [&a, &b] {
         let files = [("report.json".to_owned(), b"{}".to_vec())];
-        side.store.end_run(side.speaker(), &id, &end, None, &files).expect("ends");
+        let left = RunLeft { files: &files, held: Some("stopped"), next_ms: 7, ..RunLeft::default() };
+        side.store.end_run(side.speaker(), &id, &end, &left).expect("ends");
+        let row = side.store.proposal(&id).expect("reads").expect("is there");
+        assert_eq!((row.held.as_deref(), row.next_ms), (Some("stopped"), 7), "in the same transaction");
         assert_eq!(side.store.runs(&id).expect("reads")[0].outcome.as_deref(), Some("answered"));
         let report = side.store.report_file(&id, "report.json").expect("reads").expect("is there");
         assert_eq!((report.run, &report.content[..]), (1, &b"{}"[..]));
@@ -253,7 +256,7 @@ fn what_a_peer_may_not_send_changes_nothing() {
     assert_eq!(code(b.absorb(&c, &first)), "author", "nobody relays");
     assert_eq!(code(c.absorb(&a, &first)), "other");
     consent(&a, &record);
-    let second = a.store.unsent(b.key(), 9).expect("reads")[1].digest;
+    let second = a.store.unsent(b.key(), &[], 9).expect("reads")[1].digest;
     assert_eq!(code(b.absorb(&a, &bytes(second))), "no-proposal");
     assert!(b.store.list(&ProposalFilter::default(), None).expect("reads").is_empty());
     assert_eq!(code(b.absorb(&a, &first)), "have");
@@ -267,6 +270,30 @@ fn what_a_peer_may_not_send_changes_nothing() {
     let reason = ClosingReason { code: ClosingCode::Purpose, text: "No.".to_owned() };
     b.store.say(b.speaker(), &record.id(), Said::Refuse(reason)).expect("refuses");
     assert_eq!(b.hear(&a).into_iter().map(code).collect::<Vec<_>>(), ["have"], "one was decided");
+}
+
+/// Who has signed two things that cannot both be has said enough: neither a third thing nor the same thing
+/// signed once more is kept, written into the log or told to people.
+#[test]
+fn what_cannot_both_be_is_kept_once() {
+    let (a, b) = (Side::new(), Side::new());
+    let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    assert!(is_new(&b.hear(&a)));
+    let entries = || trail::log_head(&b.store.lock()).expect("reads").last;
+    let note = |text: &str| {
+        let said = Said::Note(text.to_owned());
+        record.say(&a.identity, AT + HOUR, said).expect("signed").bytes().to_vec()
+    };
+    let second = note("second");
+    assert!(is_new(&[b.absorb(&a, &note("first")), b.absorb(&a, &second)]));
+    assert_eq!(b.state(), ProposalState::Frozen);
+    let before = entries();
+    assert!(matches!(b.absorb(&a, &second), Absorbed::Have { new: false, .. }));
+    for text in ["third", "fourth"] {
+        assert!(matches!(b.absorb(&a, &note(text)), Absorbed::No { code: "other", .. }));
+    }
+    assert_eq!(entries(), before, "nothing is written into the log");
+    assert_eq!(b.store.used_by(a.key(), AT + HOUR).expect("reads").statements, 3);
 }
 
 #[test]
@@ -327,7 +354,7 @@ fn what_a_peer_lost_is_sent_again() {
     let heads = b.store.heads(a.key(), 10).expect("reads");
     assert_eq!((heads.len(), heads[0].1.len(), heads[0].1[0].count), (1, 1, 2));
     assert!(a.store.send_again(b.key(), &record.id(), 1).expect("written"));
-    assert_eq!(a.store.unsent(b.key(), 10).expect("reads").len(), 1);
+    assert_eq!(a.store.unsent(b.key(), &[], 10).expect("reads").len(), 1);
     assert!(matches!(b.hear(&a)[..], [Absorbed::Have { new: false, .. }]));
 }
 

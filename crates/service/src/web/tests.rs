@@ -7,7 +7,7 @@ use super::listen::router;
 use crate::roles::Grant;
 use crate::secrets::SecretToken;
 use crate::store::{
-    COMMAND_LINE, ConsentRight, OwnConsent, PasswordRight, PeerSender, RecordedAct, Speaker, Store,
+    COMMAND_LINE, ConsentRight, OwnConsent, PasswordRight, PeerSender, RecordedAct, RunLeft, Speaker, Store,
 };
 use axum::Router;
 use axum::body::Body;
@@ -133,7 +133,7 @@ impl Pair {
         let sides =
             [(&*self.house.store, us, &self.store, them), (&self.store, them, &*self.house.store, us)];
         for (from, key, to, own) in sides {
-            for row in from.unsent(own, 100).expect("reads") {
+            for row in from.unsent(own, &[], 100).expect("reads") {
                 let bytes = from.statement(&row.digest).expect("reads").expect("there");
                 to.absorb(own, sender("peer", key), row_time(), &bytes).expect("taken");
                 assert!(from.had(own, &row.digest, row_time()).expect("written"));
@@ -245,8 +245,11 @@ impl Pair {
         let (kind, code) = (String::new(), String::new());
         let end = RunEnd { run: 1, outcome: RunOutcome::Answered, kind, code, debits: Vec::new() };
         let files = [("report.json".to_owned(), REPORT.to_vec())];
-        self.house.store.end_run(self.we(), id, &end, None, &files).expect("ended");
-        self.store.end_run(self.they(), id, &end, None, &[]).expect("ended");
+        self.house
+            .store
+            .end_run(self.we(), id, &end, &RunLeft { files: &files, ..RunLeft::default() })
+            .expect("ended");
+        self.store.end_run(self.they(), id, &end, &RunLeft::default()).expect("ended");
         self.meet();
     }
 }
