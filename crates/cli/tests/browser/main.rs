@@ -6,6 +6,8 @@ mod driver;
 #[path = "../service/house.rs"]
 mod house;
 mod life;
+#[path = "../service/sides.rs"]
+mod sides;
 mod two;
 
 use driver::Browser;

@@ -4,6 +4,7 @@
 use super::driver::Browser;
 use super::house::password;
 use super::life::fill_in;
+use super::sides::rules;
 use super::{browser, look};
 use data::generate::polio_thinned;
 use net::Identity;
@@ -75,30 +76,13 @@ impl Drop for Daemon {
     }
 }
 
-fn rules(side: usize, keys: &[String; 2], ports: &[String]) -> String {
-    let port = |at: usize| ports[at].rsplit_once(':').expect("a port").1.to_owned();
-    let (other, run, there) = (1 - side, port(4 + side), port(5 - side));
-    let address = if side == 1 { format!("address = \"{}\"", ports[2]) } else { String::new() };
+/// Data and policy of a side.
+fn sets(side: usize) -> String {
     let columns =
-        [r#"["child_id", "arm", "injected", "region"]"#, r#"["child_id", "onset", "severity", "age_group"]"#];
+        [r#"["child_id", "arm", "injected", "region"]"#, r#"["child_id", "onset", "severity", "age_group"]"#]
+            [side];
     format!(
         r#"
-        format = "tacit-service/1"
-        name = "{name}"
-        identity = "own.key"
-        store = "service.db"
-        ledger = "own.ledger"
-        data_root = "data"
-        [web]
-        listen = "{web}"
-        [link]
-        listen = "{link}"
-        run_ports = "{run}-{run}"
-        [peers.{peer}]
-        key = "{key}"
-        {address}
-        run_ports = "{there}-{there}"
-        kinds = ["lift"]
         [data.polio]
         path = "{name}.csv"
         lineage = "{name}"
@@ -114,11 +98,7 @@ fn rules(side: usize, keys: &[String; 2], ports: &[String]) -> String {
         max_delta = "1e-7"
         "#,
         name = NAMES[side],
-        web = ports[side],
-        link = ports[2 + side],
-        peer = NAMES[other],
-        key = keys[other],
-        columns = columns[side],
+        peer = NAMES[1 - side],
     )
 }
 
@@ -136,7 +116,8 @@ fn two(folder: &Path) -> [Daemon; 2] {
     });
     [0, 1].map(|side| {
         let home = folder.join(NAMES[side]);
-        std::fs::write(home.join("service.toml"), rules(side, &keys, &ports)).expect("written");
+        std::fs::write(home.join("service.toml"), rules(side, NAMES, &keys, &ports, &sets(side)))
+            .expect("written");
         Daemon::begin(&home, &ports[side])
     })
 }

@@ -4,6 +4,7 @@
 //!
 //! `TACIT_KILLS` is how many studies are killed at other moments; without it none.
 
+use crate::sides::rules;
 use base::Seed;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use net::Identity;
@@ -47,7 +48,11 @@ impl Two {
         for (side, name) in NAMES.into_iter().enumerate() {
             let rows = format!("{name}.csv");
             std::fs::rename(at.join(&rows), at.join(name).join("data/rows.csv")).expect("moved");
-            std::fs::write(at.join(name).join("service.toml"), rules(side, &keys, &ports)).expect("written");
+            std::fs::write(
+                at.join(name).join("service.toml"),
+                rules(side, NAMES, &keys, &ports, &sets(side)),
+            )
+            .expect("written");
         }
         let mut two = Self { folder, running: [None, None], hash: String::new() };
         for side in 0..2 {
@@ -174,32 +179,11 @@ impl Drop for Two {
     }
 }
 
-/// The advertiser dials; the publisher knows no address of it.
-fn rules(side: usize, keys: &[String; 2], ports: &[String]) -> String {
-    let port = |at: usize| ports[at].rsplit_once(':').expect("a port").1.to_owned();
-    let (web, link, run) = (&ports[side], &ports[2 + side], port(4 + side));
-    let other = 1 - side;
-    let address = if side == 1 { format!("address = \"{}\"", ports[2]) } else { String::new() };
-    let run_there = port(4 + other);
+/// Data and policy of a side.
+fn sets(side: usize) -> String {
     let columns = [r#"["id", "arm", "seen", "impressions"]"#, r#"["id", "bought", "amount"]"#][side];
     format!(
         r#"
-        format = "tacit-service/1"
-        name = "{name}"
-        identity = "own.key"
-        store = "service.db"
-        ledger = "own.ledger"
-        data_root = "data"
-        [web]
-        listen = "{web}"
-        [link]
-        listen = "{link}"
-        run_ports = "{run}-{run}"
-        [peers.{peer}]
-        key = "{key}"
-        {address}
-        run_ports = "{run_there}-{run_there}"
-        kinds = ["lift"]
         [data.rows]
         path = "rows.csv"
         lineage = "{name}"
@@ -215,8 +199,7 @@ fn rules(side: usize, keys: &[String; 2], ports: &[String]) -> String {
         jobs_memory = "1G"
         "#,
         name = NAMES[side],
-        peer = NAMES[other],
-        key = keys[other],
+        peer = NAMES[1 - side],
     )
 }
 

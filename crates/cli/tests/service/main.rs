@@ -3,4 +3,5 @@
 mod agreed;
 mod house;
 mod pages;
+mod sides;
 mod threats;

@@ -132,8 +132,31 @@ pub fn write(settings: &HouseSettings, jobs: &Path, order: &JobOrder<'_>) -> Res
     Ok(folder)
 }
 
+fn listens(me: usize, offers: &[RunOffer]) -> bool {
+    let (mine, theirs) = (offers[me].port, offers[1 - me].port);
+    mine != 0 && (theirs == 0 || me > 1 - me)
+}
+
+/// What is wrong with the port that the peer offered, where it is the one that listens.
+pub fn wrong_port(
+    settings: &HouseSettings,
+    record: &ProposalRecord,
+    me: usize,
+    offers: &[RunOffer],
+) -> Option<String> {
+    let [_, _] = record.parties() else { return None };
+    let (name, peer) = peer_of(settings, &record.parties()[1 - me])?;
+    peer.address.as_ref()?;
+    let theirs = offers[1 - me].port;
+    let is_ours = peer.run_ports.as_ref().is_some_and(|ports| ports.contains(&theirs));
+    (!listens(me, offers) && !is_ours).then(|| match theirs {
+        0 => format!("neither this side nor {name} has a port for the run"),
+        _ => format!("{name} wants to run on port {theirs}, which is not among run_ports of [peers.{name}]"),
+    })
+}
+
 /// A line `listen` or `peer`. The address is of this side's own file; only the port is the peer's word, and
-/// it must lie in the range that this side wrote down for it. Who offers a port listens; where both do, the
+/// [`wrong_port`] has looked at it. Who offers a port listens; where both do, the
 /// one with the larger key.
 fn address(settings: &HouseSettings, order: &JobOrder<'_>) -> Result<String, Error> {
     let parties = order.record.parties();
@@ -142,8 +165,7 @@ fn address(settings: &HouseSettings, order: &JobOrder<'_>) -> Result<String, Err
     };
     let other = 1 - order.me;
     let (mine, theirs) = (order.offers[order.me].port, order.offers[other].port);
-    let listens = mine != 0 && (theirs == 0 || order.me > other);
-    if listens {
+    if listens(order.me, order.offers) {
         let link = settings.link.as_ref().ok_or_else(|| Error::input("service.toml has no [link]"))?;
         let host = link.listen.rsplit_once(':').map_or("0.0.0.0", |(host, _)| host);
         return Ok(format!("listen = {}", quoted(&format!("{host}:{mine}"))));
@@ -154,11 +176,6 @@ fn address(settings: &HouseSettings, order: &JobOrder<'_>) -> Result<String, Err
         Error::input(format!("neither side can reach the other: [peers.{name}] has no address"))
     })?;
     let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
-    if !peer.run_ports.as_ref().is_some_and(|ports| ports.contains(&theirs)) {
-        return Err(Error::input(format!(
-            "{name} wants to run on port {theirs}, which is not among run_ports of [peers.{name}]"
-        )));
-    }
     Ok(format!("peer = {}", quoted(&format!("{host}:{theirs}"))))
 }
 
