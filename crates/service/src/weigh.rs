@@ -53,6 +53,10 @@ pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<Weighed
     let me = file.parties.iter().find(|party| party.key == own);
     let me = me.ok_or_else(|| Error::input("this organisation is no party of the study"))?;
     let mut refusals = rules(settings, set, &file, me);
+    if settings.policy.max_rho.is_none() {
+        // The party file would not admit it either, in words of a file that nobody sees.
+        return Err(Error::refused(refusals.join("; ")));
+    }
     let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a folder for a check", &e))?;
     let study = folder.path().join("study.toml");
     std::fs::write(&study, text).map_err(|e| Error::io("cannot write the study to be checked", &e))?;
@@ -266,7 +270,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("data")).expect("made");
         let arms = ["vaccine", "placebo"];
         let row = |n: usize| format!("c{n},{},1954-05-{:02}\n", arms[n % 2], n % 28 + 1);
-        let rows = (0..400).map(row).collect::<String>();
+        let rows = (0..2400).map(row).collect::<String>();
         std::fs::write(folder.path().join("data/trial.csv"), format!("child_id,arm,injected\n{rows}"))
             .expect("written");
         let own = identity.fingerprint().to_string();
@@ -286,8 +290,8 @@ mod tests {
         let (folder, text) = folder();
         let at = folder.path();
         let refused = |without: &[&str]| {
-            let weighed = weigh(&settings(at, without), "trial", &text).expect("weighs");
-            weighed.refusals.join("\n")
+            let weighed = weigh(&settings(at, without), "trial", &text);
+            weighed.map_or_else(|error| error.to_string(), |weighed| weighed.refusals.join("\n"))
         };
         assert_eq!(refused(&[]), "");
         for (line, why) in [
