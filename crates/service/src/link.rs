@@ -123,6 +123,10 @@ async fn welcome(house: &Arc<House>, stream: TcpStream) -> Option<(KeyFingerprin
     if ServiceHello::read(&hello) != Ok(ServiceHello::Question) {
         return None;
     }
+    // A pause holds at once, also where TLS still knows the key.
+    if !may_speak(house, peer).await {
+        return None;
+    }
     let may = house.links().may_come(peer, Instant::now());
     let answer = if may { ServiceHello::Taken } else { ServiceHello::Busy };
     stream.write_all(&answer.bytes()).await.ok()?;
