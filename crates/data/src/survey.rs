@@ -57,8 +57,10 @@ pub struct ColumnSurvey {
     pub times: Vec<TimeSurvey>,
     /// E-mail addresses among them.
     pub emails: u64,
-    /// Telephone numbers among them.
+    /// What may be telephone numbers among them: 7 to 15 digits behind a plus or a zero.
     pub phones: u64,
+    /// Of these, such that are written as no other numbers are: with a plus, spaces, brackets or a stroke.
+    pub dialled: u64,
     /// Of these, such that begin with + and a country.
     pub international: u64,
 }
@@ -163,6 +165,7 @@ struct ColumnWatch {
     times: TimeWatch,
     emails: u64,
     phones: u64,
+    dialled: u64,
     international: u64,
 }
 
@@ -179,6 +182,7 @@ impl ColumnWatch {
             times: TimeWatch::new(format.dates_of(name)),
             emails: 0,
             phones: 0,
+            dialled: 0,
             international: 0,
         }
     }
@@ -211,6 +215,7 @@ impl ColumnWatch {
         }
         if number && is_phone(&text) {
             self.phones += 1;
+            self.dialled += u64::from(text.contains(['+', ' ', '(', ')', '/']));
             self.international += u64::from(text.starts_with('+'));
         }
     }
@@ -237,6 +242,7 @@ impl ColumnWatch {
             times: self.times.end(),
             emails: self.emails,
             phones: self.phones,
+            dialled: self.dialled,
             international: self.international,
         }
     }
@@ -362,12 +368,12 @@ mod tests {
 
     #[test]
     fn addresses_and_telephones_are_known() {
-        let seen = of("a,b,c\na@b.de,+49 30 123456,12\nc@d.org,030/123457,13\n");
+        let seen = of("a,b,c,d\na@b.de,+49 30 123456,12,0000012\nc@d.org,030/123457,13,0049301\n");
         let counts = |at: usize| {
             let column = &seen.columns[at];
-            (column.emails, column.phones, column.international)
+            [column.emails, column.phones, column.dialled, column.international]
         };
-        assert_eq!([counts(0), counts(1), counts(2)], [(2, 0, 0), (0, 2, 1), (0, 0, 0)]);
+        assert_eq!([0, 1, 2, 3].map(counts), [[2, 0, 0, 0], [0, 2, 2, 1], [0; 4], [0, 2, 0, 0]]);
     }
 
     #[test]

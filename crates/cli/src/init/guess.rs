@@ -23,6 +23,20 @@ const PERSON: [&str; 17] = [
     "mail",
     "household",
 ];
+/// Words in names of columns that say that these are telephone numbers.
+const PHONE: [&str; 11] = [
+    "phone",
+    "tel",
+    "telefon",
+    "telephone",
+    "mobile",
+    "mobil",
+    "handy",
+    "rufnummer",
+    "msisdn",
+    "fax",
+    "portable",
+];
 /// When something happened.
 const TIME: [&str; 22] = [
     "date",
@@ -120,9 +134,17 @@ pub fn sort(column: &ColumnSurvey) -> IdentifierSort {
     let most = |some: u64| some > 0 && some * 10 >= column.filled * 9;
     match () {
         () if most(column.emails) => IdentifierSort::Email,
-        () if most(column.phones) && column.times.is_empty() => IdentifierSort::Phone,
+        () if may_be_phones(column) && (most(column.dialled) || named(&column.name, &PHONE)) => {
+            IdentifierSort::Phone
+        }
         () => IdentifierSort::Other,
     }
+}
+
+/// Whether the cells of a column may be telephone numbers. Customer numbers with zeros in front look alike:
+/// [`sort`] is surer.
+pub fn may_be_phones(column: &ColumnSurvey) -> bool {
+    column.phones > 0 && column.phones * 10 >= column.filled * 9 && column.times.is_empty()
 }
 
 /// How likely a column says who a row is of; none: it does not.
@@ -327,5 +349,28 @@ mod tests {
             (plain_name("Mails 2026.02"), plain_name("2026 b-")),
             ("mails-2026-02".into(), "b".into())
         );
+    }
+
+    /// Customer numbers have zeros in front as telephone numbers have.
+    #[test]
+    fn telephone_numbers_are_called_or_written_so() {
+        let sort_of = |name: &str, cells: [&str; 3]| {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("a.csv");
+            std::fs::write(&file, format!("{name};x\n{};1\n", cells.join(";1\n"))).unwrap();
+            let seen = data::survey::survey((&file).into()).unwrap();
+            (sort(&seen.columns[0]), may_be_phones(&seen.columns[0]))
+        };
+        use IdentifierSort::{Other, Phone};
+        let padded = ["0000037", "0000100", "0400037"];
+        for name in ["Kunden-Nr", "id", "customer_id", "Kundennummer"] {
+            assert_eq!(sort_of(name, padded), (Other, true), "{name}");
+            assert_eq!(sort_of(name, ["0049301234", "0049301235", "0049301236"]), (Other, true), "{name}");
+            assert_eq!(sort_of(name, ["030 123456", "(030)123457", "+49 30 1"]), (Phone, true), "{name}");
+        }
+        for name in ["phone", "Telefonnummer", "Tel.", "mobile_number"] {
+            assert_eq!(sort_of(name, padded), (Phone, true), "{name}");
+            assert_eq!(sort_of(name, ["1", "2", "3"]), (Other, false), "{name}");
+        }
     }
 }

@@ -135,3 +135,27 @@ fn lines_fit_the_terminal() {
     assert_eq!(whole.stderr.lines().filter(|line| line.starts_with("error: ")).count(), 1);
     assert!(whole.stderr.lines().last().unwrap().ends_with("says what it means"), "{}", whole.stderr);
 }
+
+/// Customer numbers with zeros in front are no telephone numbers unless somebody says so.
+#[test]
+fn padded_customer_numbers_are_compared_as_they_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mail = |i: u64| format!("{i:08},{},2026-02-03", ["mail", "none"][(i % 2) as usize]);
+    table(folder.path(), "mails.csv", "Kunden-Nr,arm,sent", mail, 3000);
+    let normalised = |more: &str, steps: &str| {
+        let _ = std::fs::remove_dir_all(folder.path().join("lift"));
+        in_folder(folder.path(), &format!("init lift --publisher mails.csv --out lift {more}")).fine();
+        let study = read(&folder.path().join("lift/study.toml"));
+        assert!(study.contains(&format!("{{ name = \"Kunden-Nr\", normalise = [{steps}] }}")), "{study}");
+    };
+    for more in ["--yes", "--id Kunden-Nr", "--country none"] {
+        normalised(more, "\"trim\", \"lowercase\"");
+    }
+    in_folder(folder.path(), "init lift --publisher mails.csv --out other").failed(
+        2,
+        &[
+            "begin with a zero. Are they telephone",
+            "--country CODE|none, or --yes for what is proposed (none)",
+        ],
+    );
+}
