@@ -289,6 +289,9 @@ pub fn described(column: &ColumnSurvey) -> String {
     } else if let Some(numbers) = &column.numbers {
         let least = numbers.quantile(0.0);
         facts.push(format!("numbers, {least} to {}", numbers.quantile(1.0)));
+        if column.padded > 0 {
+            facts.push(format!("{} with zeros in front", column.padded));
+        }
         if numbers.decimals > 0 {
             facts.push(format!("up to {} decimals", numbers.decimals));
         }
@@ -372,5 +375,15 @@ mod tests {
             assert_eq!(sort_of(name, padded), (Phone, true), "{name}");
             assert_eq!(sort_of(name, ["1", "2", "3"]), (Other, false), "{name}");
         }
+    }
+
+    #[test]
+    fn zeros_in_front_are_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.csv");
+        std::fs::write(&file, "id\n000100\n090070\n123456\n").unwrap();
+        let seen = data::survey::survey((&file).into()).unwrap();
+        let told = described(&seen.columns[0]);
+        assert_eq!(told, "numbers, 100 to 123456; 2 with zeros in front; all different");
     }
 }

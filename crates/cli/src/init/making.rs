@@ -59,6 +59,8 @@ pub struct Making<'a> {
     offers: Vec<String>,
     /// The most rho of one study, where one costs any.
     cap: Option<String>,
+    /// What the other party wrote of the match.
+    their_match: String,
 }
 
 /// The title of a study that has none yet.
@@ -114,6 +116,7 @@ impl<'a> Making<'a> {
         let new_identity = !key.exists();
         let identity = if new_identity { Identity::generate()? } else { Identity::load(&key)? };
         let (reasons, tells, offers, cap) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let their_match = begun.as_ref().and_then(|draft| draft.get("match")).unwrap_or_default().to_owned();
         let mut making = Self {
             common,
             how,
@@ -131,6 +134,7 @@ impl<'a> Making<'a> {
             tells,
             offers,
             cap,
+            their_match,
         };
         making.show();
         let by_file = if kind == "lift" || common.party.is_some() { "" } else { NAMED_BY_FILE };

@@ -159,3 +159,30 @@ fn padded_customer_numbers_are_compared_as_they_are_written() {
         ],
     );
 }
+
+/// 000100 of one party and 100 of the other match nobody: who completes the study hears of it.
+#[test]
+fn zeros_in_front_at_one_side_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let arm = |i: u64| ["mail", "none"][(i % 2) as usize];
+    table(folder.path(), "mails.csv", "id,arm,sent", |i| format!("{i:06},{},2026-02-03", arm(i)), 3000);
+    table(folder.path(), "plain.csv", "id,day,paid_eur", |i| format!("{i},2026-02-20,{}", i % 9), 3000);
+    table(folder.path(), "alike.csv", "id,day,paid_eur", |i| format!("{i:06},2026-02-20,{}", i % 9), 3000);
+    let first = in_folder(folder.path(), "init lift --publisher mails.csv --out lift").fine();
+    assert!(first.stderr.contains("with zeros in front"), "{}", first.stderr);
+    let begun = read(&folder.path().join("lift/study.toml"));
+    assert!(begun.contains("# Numbers of \"id\" have zeros in front, and the other party"), "{begun}");
+    let said = |file: &str| {
+        let line = format!("init lift --advertiser {file} --study lift/study.toml");
+        let done = in_folder(folder.path(), &line).fine();
+        std::fs::write(folder.path().join("lift/study.toml"), &begun).unwrap();
+        std::fs::remove_file(folder.path().join("lift/advertiser.toml")).unwrap();
+        done.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = said("plain.csv");
+    let what =
+        "note: column \"id\" has none, and the other party's numbers have zeros in front. 000100 and 100";
+    assert!(told.contains(what), "{told}");
+    let told = said("alike.csv");
+    assert!(!told.contains("000100 and 100"), "{told}");
+}

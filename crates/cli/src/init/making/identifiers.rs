@@ -1,8 +1,9 @@
 //! Who a row is of: the identifiers of a study, and the columns that have them.
 
 use super::{ColumnName, ColumnSurvey, Error, Identifier, IdentifierSort, Making, Study};
-use super::{guess, list, quoted, said};
+use super::{comment, guess, list, output, quoted, said};
 use crate::init::CallingCode;
+use study::Normaliser;
 
 impl Making<'_> {
     /// The identifiers of a new study: the section `[match]`.
@@ -11,7 +12,7 @@ impl Making<'_> {
     /// When no column can be one, or nobody says which is.
     pub fn matching(&mut self, protocol: &str) -> Result<String, Error> {
         let names = self.own_identifiers()?;
-        let mut lines = Vec::new();
+        let (mut lines, mut zeros) = (Vec::new(), String::new());
         for name in &names {
             let steps = self.normalised(name, &names)?;
             let column = self.column(name)?;
@@ -21,13 +22,19 @@ impl Making<'_> {
                 quoted(name),
                 list(steps.iter().map(String::as_str))
             ));
+            let padded = column.padded > 0 && !steps.iter().any(|step| step.starts_with("phone"));
             self.because("identifier", name, facts);
+            if padded {
+                zeros += &comment(&told_zeros(name));
+                self.tell(told_zeros(name));
+                output::say(&format!("note: {}", told_zeros(name)));
+            }
         }
         self.tell(format!("who a row is of stands in {}, and how that is normalised", names.join(", ")));
         let several = if names.len() > 1 { " The best first; each makes the noise wider." } else { "" };
         let duplicates = self.common.duplicates.as_deref().unwrap_or("error");
         Ok(format!(
-            "[match]\n{}{}{}",
+            "[match]\n{}{zeros}{}{}",
             said(
                 "Private-ID: both learn about how many rows they have and share (made-up rows hide the exact \
                  numbers), never who.",
@@ -133,13 +140,42 @@ impl Making<'_> {
                 }
                 None => self.like(identifier)?,
             };
-            let facts = guess::described(self.column(&own)?);
+            let column = self.column(&own)?;
+            let facts = guess::described(column);
+            let zeros = self.other_zeros(identifier, column);
             self.because(&format!("identifier {name}"), &own, facts);
+            if let Some(note) = zeros {
+                output::say(&format!("note: {note}"));
+                self.because(&format!("zeros in front of {name}"), &own, note);
+            }
             if own != *name && self.format.in_file(name) == name {
                 self.format.columns.push(ColumnName { study: name.clone(), file: own });
             }
         }
         Ok(())
+    }
+
+    /// What to do where one party's numbers have zeros in front, and the other's have none.
+    fn other_zeros(&self, identifier: &Identifier, own: &ColumnSurvey) -> Option<String> {
+        let changed = |step: &Normaliser| matches!(step, Normaliser::Phone(_) | Normaliser::Email);
+        if identifier.normalise.iter().any(changed) {
+            return None;
+        }
+        let lines: Vec<&str> =
+            self.their_match.lines().map(|line| line.strip_prefix("# ").unwrap_or(line)).collect();
+        let theirs = lines.join(" ").contains(&told_zeros(&identifier.name));
+        let what = match (theirs, own.padded > 0) {
+            (true, false) if own.numbers.is_some() => "the other party's numbers have zeros in front",
+            (false, true) => "the study says no such thing of the other party's numbers",
+            _ => return None,
+        };
+        let here = if own.padded > 0 { "has such zeros" } else { "has none" };
+        Some(format!(
+            "column \"{}\" {here}, and {what}. 000100 and 100 are two people: both parties have to write them \
+             alike, and no normalisation adds or takes zeros. A spreadsheet drops them where the column is \
+             not text: compare a few numbers with the other party before a run",
+            own.name
+        ))
     }
 
     fn like(&self, identifier: &Identifier) -> Result<String, Error> {
@@ -174,4 +210,9 @@ impl Making<'_> {
             _ => self.pick(None, "--id COLUMN", &question, &names, None),
         }
     }
+}
+
+/// What the study says of numbers with zeros in front; its other party looks for these words.
+fn told_zeros(name: &str) -> String {
+    format!("Numbers of {} have zeros in front, and the other party has to write them alike.", quoted(name))
 }
