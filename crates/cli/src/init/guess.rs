@@ -1,6 +1,6 @@
 //! What a column may be, by what stands in it and what it is called.
 
-use data::survey::{ColumnSurvey, TimeKind, TimeSurvey};
+use data::survey::{ColumnSurvey, StrayCell, TimeKind, TimeSurvey};
 use study::format::DateForm;
 
 /// Words in names of columns that say who a row is of.
@@ -238,6 +238,26 @@ pub fn unit(name: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
+/// What is wrong with a column whose cells should be amounts: the first that is no number, and what to do.
+/// Nothing where all are.
+pub fn stray_amount(column: &ColumnSurvey) -> Option<String> {
+    let StrayCell { place, shown } = column.stray.as_ref()?;
+    let digits = |c: char| c.is_ascii_digit() || ".,-+\"".contains(c);
+    let cure = match unit(shown) {
+        Some(code) => format!(
+            "Write amounts as numbers alone (2001.50), without the sign or name of a currency; --unit {code} \
+             says it"
+        ),
+        None if shown.chars().all(digits) => {
+            "It is written otherwise than the cells before it: write all amounts alike, without separators of \
+             thousands, and say the sign before decimals by --decimal if it is a comma"
+                .to_owned()
+        }
+        None => "Write amounts as numbers alone (2001.50), and leave the cell empty where there is none".to_owned(),
+    };
+    Some(format!("{place}, column \"{}\": {shown} is no amount. {cure}", column.name))
+}
+
 /// How many of so many numbers a bound may leave beyond it: one of a hundred, and of few numbers four, or a
 /// tenth. What is told of data then does not hang on the largest of them alone.
 pub fn left_beyond(numbers: u64) -> u64 {
@@ -385,5 +405,24 @@ mod tests {
         let seen = data::survey::survey((&file).into()).unwrap();
         let told = described(&seen.columns[0]);
         assert_eq!(told, "numbers, 100 to 123456; 2 with zeros in front; all different");
+    }
+
+    #[test]
+    fn a_cell_that_is_no_amount_is_named_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.csv");
+        let told = |cells: &str| {
+            std::fs::write(&file, format!("id;amount\n1;{cells}\n")).unwrap();
+            let seen = data::survey::survey((&file).into()).unwrap();
+            stray_amount(&seen.columns[1])
+        };
+        let euros = told("12\n2;\u{20ac} 2,001").unwrap();
+        assert!(euros.contains("line 3, column \"amount\": \"\u{20ac} 2,001\" is no amount"), "{euros}");
+        assert!(euros.contains("--unit EUR") && !euros.contains("--decimal"), "{euros}");
+        let mixed = told("1,5\n2;1.25").unwrap();
+        assert!(mixed.contains("line 3") && mixed.contains("--decimal"), "{mixed}");
+        let none = told("n/a\n2;1").unwrap();
+        assert!(none.contains("line 2") && none.contains("leave the cell empty"), "{none}");
+        assert_eq!(told("1\n2;2"), None);
     }
 }

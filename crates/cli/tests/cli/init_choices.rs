@@ -186,3 +186,17 @@ fn zeros_in_front_at_one_side_are_said() {
     let told = said("alike.csv");
     assert!(!told.contains("000100 and 100"), "{told}");
 }
+
+/// A mailing's file has times as a shop's has: given as the advertiser's it would count mails.
+#[test]
+fn a_file_with_arms_is_not_taken_for_outcomes() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), 3000);
+    let line = "init lift --advertiser mails.csv --yes --study lift/study.toml";
+    in_folder(folder.path(), line).failed(
+        2,
+        &["The file has arms (column \"arm\": \"mail\", \"none\") and no amounts", "say it by --value 1"],
+    );
+    assert!(!folder.path().join("lift/advertiser.toml").exists());
+    in_folder(folder.path(), &format!("{line} --value 1")).fine();
+}
