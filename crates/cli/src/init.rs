@@ -79,6 +79,10 @@ pub struct InitCommon {
     /// The stable name of this data over all its versions: the privacy budget is kept under it
     #[arg(long, value_name = "NAME")]
     pub lineage: Option<String>,
+    /// The privacy ledger of an earlier study of these data, whose budget goes on: lift/advertiser.ledger.
+    /// The key beside it (lift/advertiser.key) is this party's in the new study as well
+    #[arg(long, value_name = "FILE")]
+    pub ledger: Option<PathBuf>,
     /// What form the files have.
     #[command(flatten)]
     pub format: InputFormat,

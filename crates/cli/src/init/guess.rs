@@ -249,11 +249,12 @@ pub fn stray_amount(column: &ColumnSurvey) -> Option<String> {
              says it"
         ),
         None if shown.chars().all(digits) => {
-            "It is written otherwise than the cells before it: write all amounts alike, without separators of \
-             thousands, and say the sign before decimals by --decimal if it is a comma"
+            "It is written otherwise than the cells before it: write all amounts alike, without separators \
+             of thousands, and say the sign before decimals by --decimal if it is a comma"
                 .to_owned()
         }
-        None => "Write amounts as numbers alone (2001.50), and leave the cell empty where there is none".to_owned(),
+        None => "Write amounts as numbers alone (2001.50), and leave the cell empty where there is none"
+            .to_owned(),
     };
     Some(format!("{place}, column \"{}\": {shown} is no amount. {cure}", column.name))
 }

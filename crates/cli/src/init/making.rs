@@ -52,6 +52,7 @@ pub struct Making<'a> {
     data: &'a Path,
     out: PathBuf,
     study: PathBuf,
+    key: PathBuf,
     identity: Identity,
     new_identity: bool,
     reasons: Vec<Reason>,
@@ -112,7 +113,7 @@ impl<'a> Making<'a> {
             let _working = Working::on(format!("looking at {}", data.display()));
             survey(DataLocation { path: data, store: &STORE, format: &format, stream: None })?
         };
-        let key = out.join(format!("{party}.key"));
+        let key = key_file(common, &out, &party)?;
         let new_identity = !key.exists();
         let identity = if new_identity { Identity::generate()? } else { Identity::load(&key)? };
         let (reasons, tells, offers, cap) = (Vec::new(), Vec::new(), Vec::new(), None);
@@ -128,6 +129,7 @@ impl<'a> Making<'a> {
             data,
             out,
             study,
+            key,
             identity,
             new_identity,
             reasons,
@@ -481,20 +483,21 @@ impl<'a> Making<'a> {
         }
         output::say("\nThe study file will tell the other party, and nothing else of the data:");
         self.tells.iter().for_each(|what| output::say(&format!("  {}", base::clean(what))));
+        self.tell_ledger();
         self.how.confirm(&format!("Write {} and {}?", self.study.display(), party_file.display()))?;
-        let key = self.out.join(format!("{}.key", self.party));
         std::fs::create_dir_all(&self.out)
             .map_err(|e| Error::io(format!("cannot create {}", self.out.display()), &e))?;
         if self.new_identity {
-            self.identity.save(&key)?;
+            self.identity.save(&self.key)?;
         }
         output::write_file(&party_file, self.party_file(draft).as_bytes())?;
         output::write_file(&self.study, draft.text().as_bytes())?;
-        self.report(&party_file, &key, other)
+        self.report(&party_file, other)
     }
 
     /// What was made, and what comes next.
-    fn report(&self, party_file: &Path, key: &Path, other: &str) -> Result<(), Error> {
+    fn report(&self, party_file: &Path, other: &str) -> Result<(), Error> {
+        let key = &self.key;
         let (study, own) = (self.study.display(), party_file.display());
         let run = match self.kind {
             "match" => format!("tacit match {own} --out {}.parquet", self.out.join(&self.party).display()),
@@ -549,6 +552,22 @@ impl<'a> Making<'a> {
         );
         let next = lines.collect::<Vec<_>>().join("\n");
         output::print(&format!("{}\nNext:\n{next}", fitted(&made, columns, 4)))
+    }
+}
+
+/// Where this party's key is, or will be: beside the ledger that goes on, for a ledger is of one key.
+fn key_file(common: &InitCommon, out: &Path, party: &str) -> Result<PathBuf, Error> {
+    let new = out.join(format!("{party}.key"));
+    let Some(ledger) = &common.ledger else { return Ok(new) };
+    let beside = ledger.with_extension("key");
+    match (beside.is_file(), ledger.is_file()) {
+        (true, _) => Ok(beside),
+        (false, true) => Ok(new),
+        (false, false) => Err(Error::input(format!(
+            "--ledger {}: there is no such ledger, and no key beside it; name that of an earlier study of \
+             these data, or leave --ledger away to begin one",
+            ledger.display()
+        ))),
     }
 }
 

@@ -200,3 +200,34 @@ fn a_file_with_arms_is_not_taken_for_outcomes() {
     assert!(!folder.path().join("lift/advertiser.toml").exists());
     in_folder(folder.path(), &format!("{line} --value 1")).fine();
 }
+
+/// A second study of the same data has the budget of the first where it names its ledger, and else hears that
+/// it has not.
+#[test]
+fn a_later_study_goes_on_with_a_ledger_and_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), 3000);
+    let line = "init lift --publisher mails.csv --out second";
+    let told = |done: Done| done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let own = folder.path().join("second/publisher.toml");
+    let said = told(in_folder(folder.path(), line).fine());
+    assert!(
+        said.contains("A new privacy ledger: second/publisher.ledger. It knows nothing of what"),
+        "{said}"
+    );
+    let text = read(&own);
+    assert!(
+        text.contains("ledger   = \"publisher.ledger\"") && text.contains("tacit init --ledger"),
+        "{text}"
+    );
+    assert!(text.replace("\n# ", " ").contains("as far as they keep the same ledger"), "{text}");
+    std::fs::remove_dir_all(folder.path().join("second")).unwrap();
+    in_folder(folder.path(), &format!("{line} --ledger lift/publishr.ledger"))
+        .failed(2, &["--ledger lift/publishr.ledger: there is no such ledger, and no key beside it"]);
+    let said = told(in_folder(folder.path(), &format!("{line} --ledger lift/publisher.ledger")).fine());
+    assert!(said.contains("goes on in lift/publisher.ledger, under the lineage mails"), "{said}");
+    let text = read(&own);
+    assert!(text.contains("ledger   = \"../lift/publisher.ledger\""), "{text}");
+    assert!(text.contains("identity = \"../lift/publisher.key\""), "{text}");
+    assert!(!folder.path().join("second/publisher.key").exists());
+}

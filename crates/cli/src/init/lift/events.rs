@@ -267,8 +267,8 @@ fn expect_outcomes(making: &Making<'_>, events: &[String]) -> Result<(), Error> 
         making,
         &format!(
             "The file has arms (column \"{}\": {}) and no amounts, as the publisher's file has. The \
-             advertiser's says what happened afterwards, and when. Is this the right file, and shall the times \
-             of \"{}\" be counted as what happened (1)?",
+             advertiser's says what happened afterwards, and when. Is this the right file, and shall the \
+             times of \"{}\" be counted as what happened (1)?",
             arm.name,
             labels.join(", "),
             events.join(", ")
