@@ -172,8 +172,8 @@ impl Making<'_> {
         let here = if own.padded > 0 { "has such zeros" } else { "has none" };
         Some(format!(
             "column \"{}\" {here}, and {what}. 000100 and 100 are two people: both parties have to write \
-             them alike, and no normalisation adds or takes zeros. A spreadsheet drops them where the column is \
-             not text: compare a few numbers with the other party before a run",
+             them alike, and no normalisation adds or takes zeros. A spreadsheet drops them where the \
+             column is not text: compare a few numbers with the other party before a run",
             own.name
         ))
     }
