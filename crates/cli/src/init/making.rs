@@ -155,12 +155,15 @@ impl<'a> Making<'a> {
                 making.because(&setting, value, "proposed by the other party");
             });
         }
-        let role =
-            if kind == "lift" { format!("role = \"{}\"\n", beginning.lacks[0]) } else { String::new() };
-        let party = &making.party;
-        let key = making.identity.fingerprint();
-        draft.set(&format!("party.{party}"), format!("[party.{party}]\n{role}key  = \"{key}\"\n"));
+        making.join(&mut draft, beginning);
         Ok((making, draft))
+    }
+
+    /// Writes this party into the study.
+    fn join(&self, draft: &mut StudyDraft, Beginning { kind, lacks, .. }: &Beginning<'_>) {
+        let role = if *kind == "lift" { format!("role = \"{}\"\n", lacks[0]) } else { String::new() };
+        let (party, key) = (&self.party, self.identity.fingerprint());
+        draft.set(&format!("party.{party}"), format!("[party.{party}]\n{role}key  = \"{key}\"\n"));
     }
 
     fn key_of(&self, draft: &StudyDraft, name: &str) -> bool {
