@@ -12,7 +12,7 @@ pub use job::{Jobs, party_file};
 
 use crate::link::now_ms;
 use crate::settings::HouseSettings;
-use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, Speaker};
+use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
@@ -21,6 +21,7 @@ use statements::{ProposalRecord, ProposalView, RunOffer, Said};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use study::StudyFile;
 
 /// How often the store is looked at where nothing changed in it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -65,7 +66,7 @@ pub fn run(house: Arc<House>) {
 
 /// One step for each proposal where this organisation is to do something; of `all` open ones also whether
 /// their time ran out.
-fn look(house: &Arc<House>, all: bool) -> Result<(), Error> {
+pub(crate) fn look(house: &Arc<House>, all: bool) -> Result<(), Error> {
     if house.identity().is_none() {
         return Ok(());
     }
@@ -140,7 +141,9 @@ fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
     match mine {
         Some((run, said)) if said.ended.is_none() => match (house.jobs().run_of(&row.id), said.started) {
             (Some(_), _) => {
-                if look.has_left(run) {
+                if row.held.as_deref() == Some(STOPPED) {
+                    house.jobs().stop(&row.id);
+                } else if look.has_left(run) {
                     house.jobs().peer_left(&row.id);
                 }
                 Ok(())
@@ -153,8 +156,20 @@ fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
     }
 }
 
-/// This side is ready for a run: it begins when all are.
+/// This side is ready for a run: it begins when all are, unless a person said no.
 fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
+    let ends = |kind, code, why: &str| end(look.house, &look.row.id, run, (kind, code, why));
+    match look.row.held.as_deref() {
+        Some(STOPPED) => return settle::stopped(look.house, &look.row.id, run),
+        Some(kind) => return ends(kind, "held", "a person has to say that it goes on"),
+        None => {}
+    }
+    if let Some(why) = against_rules(look)? {
+        return ends("policy", "rules", &why);
+    }
+    if let Some(why) = data_changed(look)? {
+        return ends("data", "changed", &why);
+    }
     let left = look.has_left(run);
     let offers = offers(look, run);
     // By the own clock alone.
@@ -164,11 +179,11 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
             true => "another party left the run before it began",
             false => "not all parties were ready in time",
         };
-        return end(look.house, &look.row.id, run, ("peer", "not-ready", why));
+        return ends("peer", "not-ready", why);
     }
     match offers.into_iter().collect::<Option<Vec<RunOffer>>>() {
-        Some(offers) => begin(look, run, &offers),
-        None => Ok(()),
+        Some(offers) if delays(look).is_none() => begin(look, run, &offers),
+        _ => Ok(()),
     }
 }
 
@@ -258,34 +273,61 @@ fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
     if row.next_ms > *now_ms && !look.view.standings.iter().any(ready) {
         return Ok(Some("the next try is later".to_owned()));
     }
-    if house.rules().standing != crate::RulesStanding::Accepted {
-        return Ok(Some("service.toml was changed and not accepted".to_owned()));
+    if let Some(why) = against_rules(look)? {
+        return Ok(Some(why));
     }
-    if let Some(windows) = look.record.windows()
-        && !windows.iter().any(|window| (window.from_ms..window.until_ms).contains(now_ms))
-    {
-        return Ok(Some("the hours that all agreed to".to_owned()));
-    }
-    if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
-        return Ok(Some("quiet hours".to_owned()));
-    }
-    if house.log_is_behind() {
-        return Ok(Some("the audit log here is not the one that peers have seen".to_owned()));
-    }
-    for peer in look.peers() {
-        let link = house.links().of(&peer);
-        let why = match &link {
-            link if link.since_ms.is_none() => "there is no connection to the other service",
-            link if link.is_skewed() => "the clocks are more than five minutes apart",
-            link if link.older_store => "this store is an older copy than what the peer has of it",
-            _ => continue,
-        };
+    if let Some(why) = delays(look) {
         return Ok(Some(why.to_owned()));
     }
     if house.store().open_runs()?.len() as u64 >= settings.policy.max_jobs {
         return Ok(Some("other runs go first".to_owned()));
     }
     data_changed(look)
+}
+
+/// What stands against a run and may pass by itself.
+fn delays(look: &Look<'_>) -> Option<&'static str> {
+    let Look { house, settings, now_ms, .. } = look;
+    if house.rules().standing != crate::RulesStanding::Accepted {
+        return Some("service.toml was changed and not accepted");
+    }
+    if let Some(windows) = look.record.windows()
+        && !windows.iter().any(|window| (window.from_ms..window.until_ms).contains(now_ms))
+    {
+        return Some("the hours that all agreed to");
+    }
+    if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
+        return Some("quiet hours");
+    }
+    if house.log_is_behind() {
+        return Some("the audit log here is not the one that peers have seen");
+    }
+    look.peers().find_map(|peer| match house.links().of(&peer) {
+        link if link.since_ms.is_none() => Some("there is no connection to the other service"),
+        link if link.is_skewed() => Some("the clocks are more than five minutes apart"),
+        link if link.older_store => Some("this store is an older copy than what the peer has of it"),
+        _ => None,
+    })
+}
+
+/// What the rules that hold now say against a study that was agreed on by those of then.
+fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
+    let Some(own) = look.house.store().own_consent(&look.row.id)? else {
+        return Ok(Some("the own consent is not in this store".to_owned()));
+    };
+    let Some(set) = look.settings.data.get(&own.data) else {
+        return Ok(Some(format!("there is no [data.{}] in service.toml any more", own.data)));
+    };
+    let file = StudyFile::parse("the study", &look.record.proposed().text)?;
+    let key = look.record.parties()[look.me].to_string();
+    let Some(me) = file.parties.iter().find(|party| party.key == key) else {
+        return Ok(Some("this organisation is no party of the study".to_owned()));
+    };
+    let mut all = crate::weigh::rules(&look.settings, set, &file, me);
+    if set.two_person && look.record.terms(look.me).is_some_and(|terms| terms.persons < 2) {
+        all.push("one steward consented, and two have to (two_person)".to_owned());
+    }
+    Ok((!all.is_empty()).then(|| format!("the rules do not allow it any more: {}", all.join("; "))))
 }
 
 /// Whether the data are those of the consent.

@@ -2,11 +2,11 @@
 
 use super::wire::{HEADS, LinkMessage, MESSAGE_BYTES};
 use super::{now_ms, peer_of};
-use crate::store::{Absorbed, PeerSender, SERVICE, Speaker};
+use crate::store::{ALREADY_OPEN, Absorbed, PeerSender, SERVICE, Speaker};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
-use statements::{ProposalId, Said, SignedStatement, StatementHead};
+use statements::{ClosingCode, ClosingReason, ProposalId, Said, SignedStatement, StatementHead};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -313,7 +313,8 @@ fn word(said: &Said) -> Option<&'static str> {
     }
 }
 
-/// A proposal that the rules do not allow is refused by the service itself, with the rule.
+/// A proposal that the rules do not allow is refused by the service itself, with the rule; so is one of a
+/// study of which another one is open.
 fn refuse_by_rules(house: &House, id: &ProposalId) -> Result<(), Error> {
     let (Some(record), Some(identity)) = (house.store().standing(id)?, house.identity()) else {
         return Ok(());
@@ -323,7 +324,12 @@ fn refuse_by_rules(house: &House, id: &ProposalId) -> Result<(), Error> {
     if !is_open || record.proposer() == mine.unwrap_or_default() {
         return Ok(());
     }
-    if let Some(reason) = crate::policy::refusal(&house.rules().settings, identity.fingerprint(), &record) {
+    let is_first = house.store().proposal_of(&record.study())?.is_none_or(|row| row.id == *id);
+    let reason = match is_first {
+        true => crate::policy::refusal(&house.rules().settings, identity.fingerprint(), &record),
+        false => Some(ClosingReason { code: ClosingCode::Policy, text: ALREADY_OPEN.to_owned() }),
+    };
+    if let Some(reason) = reason {
         let speaker = Speaker { by: SERVICE, identity, at_ms: now_ms() };
         house.store().say(speaker, id, Said::Refuse(reason))?;
     }

@@ -69,12 +69,18 @@ fn speaker(house: &House) -> Speaker<'_> {
 }
 
 fn propose(houses: &[Arc<House>; 2], nonce: u8) {
+    propose_by(0, houses, nonce);
+}
+
+/// Another nonce is another study.
+fn propose_by(by: usize, houses: &[Arc<House>; 2], nonce: u8) {
     let mut text = study::canonical("lift", LIFT).expect("a study");
     let old: Vec<String> =
         text.match_indices("\"tacit1:").map(|(at, _)| text[at + 1..at + 40].to_owned()).collect();
     for (old, house) in old.iter().zip(houses) {
         text = text.replace(old, &own(house).fingerprint().to_string());
     }
+    text = text.replace("1954 polio", &format!("{nonce}, 1954 polio"));
     let proposed = ProposedStudy {
         text,
         program: [2; 32],
@@ -83,7 +89,7 @@ fn propose(houses: &[Arc<House>; 2], nonce: u8) {
         windows: Vec::new(),
         nonce: [nonce; 16],
     };
-    houses[0].store().propose(speaker(&houses[0]), proposed).expect("proposes");
+    houses[by].store().propose(speaker(&houses[by]), proposed).expect("proposes");
 }
 
 #[track_caller]
@@ -147,6 +153,30 @@ fn a_flood_is_counted_not_stored() {
     until("an answer to the others", || houses[0].links().of(&peer).heard_ms > heard);
     assert_eq!(states(&houses[1]).len(), 3);
     assert_eq!(houses[0].store().list(&ProposalFilter::default(), None).expect("reads").len(), PAGE);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn of_one_study_one_proposal_is_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    // Each before it has heard of the other's: neither takes the place of the own one.
+    [0, 1].into_iter().for_each(|by| propose_by(by, &houses, 1));
+    let first =
+        |house: &House| house.store().list(&ProposalFilter::default(), None).expect("reads")[0].clone();
+    let own_ones: Vec<_> = houses.iter().map(|house| first(house)).collect();
+    let runtime = runtime();
+    for house in &houses {
+        runtime.block_on(run(house.clone())).expect("listens");
+    }
+    for (house, own) in houses.iter().zip(&own_ones) {
+        until("both refused", || states(house) == [ProposalState::Closed; 2]);
+        let both = house.store().list(&ProposalFilter::default(), None).expect("reads");
+        let other = both.iter().find(|row| row.id != own.id).expect("the peer's");
+        let record = house.store().standing(&other.id).expect("reads").expect("is there");
+        let words = record.state_words(statements::Naming(&["a".into(), "b".into()]));
+        assert!(words.contains(crate::store::ALREADY_OPEN), "{words}");
+    }
     runtime.shutdown_background();
 }
 

@@ -27,6 +27,9 @@ const LINE_EVERY: Duration = Duration::from_millis(500);
 /// Bytes of a line, and of what a process prints in the end.
 const LINE_BYTES: u64 = 4 << 10;
 const PRINTED_BYTES: u64 = 16 << 20;
+/// The least that a party file can allow: it has no zero.
+const LEAST_RHO: &str = "0.000000001";
+const MOST_DELTA_PLACES: u8 = 15;
 /// How often it is tried to store that a run is over, while the disk is full.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -207,9 +210,8 @@ fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &
     };
     line("\n[policy]\nstudies", format!("[{}]", quoted(&study.hash().full())));
     line("kinds", format!("[{}]", quoted(kind)));
-    if let Some(rho) = &policy.max_rho {
-        line("max_rho", shown(rho));
-    }
+    // Unsaid is nothing: the defaults of a party file are more, so the least that it can say stands there.
+    line("max_rho", policy.max_rho.as_ref().map_or_else(|| LEAST_RHO.to_owned(), shown));
     line("budget", shown(&set.budget));
     if let Some((days, rho)) = &set.period {
         line("period", quoted(&format!("{days}d")));
@@ -218,9 +220,7 @@ fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &
     line("max_cells", policy.max_cells.to_string());
     line("allow_exact", policy.allow_exact.to_string());
     line("candidates", policy.candidates.clamp(2, 1024).to_string());
-    if let Some(places) = set.delta_places {
-        line("delta", quoted(&format!("1e-{places}")));
-    }
+    line("delta", quoted(&format!("1e-{}", set.delta_places.unwrap_or(MOST_DELTA_PLACES))));
 }
 
 fn quoted(text: &str) -> String {

@@ -9,8 +9,7 @@ use base::{Error, hex};
 use net::{Identity, KeyFingerprint};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use statements::{
-    ConsentTerms, KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said,
-    SignedStatement,
+    KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said, SignedStatement,
 };
 use study::{StudyFile, StudyHash};
 
@@ -18,6 +17,11 @@ use study::{StudyFile, StudyHash};
 pub const PAGE: usize = 50;
 /// Who acts where nobody asked for it.
 pub const SERVICE: &str = "(service)";
+/// Why a study is not proposed a second time.
+pub const ALREADY_OPEN: &str = "this study is proposed already: that proposal has to be over first (withdraw \
+                                or refuse it)";
+/// Why no run of a proposal begins where a person stopped one.
+pub const STOPPED: &str = "stopped";
 const DAY_MS: u64 = 86_400_000;
 /// Bytes of statements that a peer may send in a day.
 const BYTES_PER_DAY: u64 = 4 << 20;
@@ -188,12 +192,16 @@ impl Store {
     /// Proposes a study: the statement, its place in outboxes and the entry of the log are one transaction.
     ///
     /// # Errors
-    /// When the text is no study of this organisation and others, or the store cannot be written.
+    /// When the text is no study of this organisation and others, a proposal of it is open, or the store
+    /// cannot be written.
     pub fn propose(&self, speaker: Speaker<'_>, proposed: ProposedStudy) -> Result<ProposalRecord, Error> {
         let first = ProposalRecord::propose(speaker.identity, speaker.at_ms, proposed)?;
         let record = ProposalRecord::open(first.clone())
             .map_err(|why| if let NotKept::Study(error) = why { error } else { refused(&why) })?;
         self.within_one(|write| {
+            if proposal_of(write, &record.study()).map_err(failed)?.is_some_and(|row| !row.state.is_final()) {
+                return Err(Error::refused(ALREADY_OPEN));
+            }
             keep(write, speaker.at_ms, &first)?;
             insert(write, &record, speaker.by, speaker.at_ms)?;
             said(write, &speaker, &record, &first)?;
@@ -208,30 +216,6 @@ impl Store {
     /// the store cannot be written.
     pub fn say(&self, speaker: Speaker<'_>, id: &ProposalId, what: Said) -> Result<ProposalRecord, Error> {
         self.within_one(|write| say_in(write, &speaker, id, what))
-    }
-
-    /// Consents, and keeps what only this organisation knows of it.
-    ///
-    /// # Errors
-    /// As [`Self::say`].
-    pub fn consent(
-        &self,
-        speaker: Speaker<'_>,
-        id: &ProposalId,
-        terms: ConsentTerms,
-        own: &OwnConsent,
-    ) -> Result<ProposalRecord, Error> {
-        self.within_one(|write| {
-            let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
-            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
-            write.execute(sql, values).map_err(failed)?;
-            write
-                .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
-                .map_err(failed)?;
-            Ok(record)
-        })
     }
 
     /// Takes what a peer sent. What is not kept has changed nothing.
@@ -283,7 +267,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn study_text(&self, hash: &StudyHash) -> Result<Option<String>, Error> {
-        let Some(row) = self.newest_of(hash)? else { return Ok(None) };
+        let Some(row) = self.proposal_of(hash)? else { return Ok(None) };
         Ok(self.standing(&row.id)?.map(|record| record.proposed().text.clone()))
     }
 
@@ -327,15 +311,13 @@ impl Store {
         self.read(|connection| connection.prepare_cached(&sql)?.query_row([id.0], proposal_row).optional())
     }
 
-    /// The newest proposal of a study.
+    /// The proposal that a study's hash stands for: of open ones the first, so that nobody takes its place by
+    /// proposing the same again; else the newest, and one with an answer before others.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn newest_of(&self, study: &StudyHash) -> Result<Option<ProposalRow>, Error> {
-        let sql = format!("SELECT {COLUMNS} FROM proposals WHERE study = ?1 ORDER BY row DESC LIMIT 1");
-        self.read(|connection| {
-            connection.prepare_cached(&sql)?.query_row([study.as_bytes()], proposal_row).optional()
-        })
+    pub fn proposal_of(&self, study: &StudyHash) -> Result<Option<ProposalRow>, Error> {
+        self.read(|connection| proposal_of(connection, study))
     }
 
     /// What only this organisation knows of its consent.
@@ -444,6 +426,15 @@ fn proposal_row(row: &Row<'_>) -> Result<ProposalRow, rusqlite::Error> {
         held: row.get(13)?,
         next_ms: time(14)?,
     })
+}
+
+fn proposal_of(connection: &Connection, study: &StudyHash) -> Result<Option<ProposalRow>, rusqlite::Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM proposals WHERE study = ?1 ORDER BY open DESC, CASE WHEN open THEN row END, \
+         state = '{}' DESC, row DESC LIMIT 1",
+        ProposalState::Answered.name()
+    );
+    connection.prepare_cached(&sql)?.query_row([study.as_bytes()], proposal_row).optional()
 }
 
 pub(super) fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, rusqlite::Error> {
