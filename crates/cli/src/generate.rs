@@ -131,7 +131,7 @@ pub fn run(args: &GenerateArgs) -> Result<(), Error> {
             watched(args, &options, |progress| generate::lift(&args.out, &options, progress))?
         }
     };
-    if args.json { output::print_json(&as_json(&made, args)) } else { output::print(&text(&made, args)) }
+    if args.json { output::print_json(&as_json(&made, args)) } else { output::print(&text(&made, args)?) }
 }
 
 /// People where nobody says how many.
@@ -289,7 +289,7 @@ impl Several {
             return output::print_json(&json!({ "study": study, "parties": parties, "truth": truth_of }));
         }
         let mut lines: Vec<String> = files.iter().map(|(_, path, rows)| file(path, *rows, args)).collect();
-        lines.extend(lines_of(truth_of));
+        lines.extend(lines_of(truth_of, truth_for(&options(args)?)));
         lines.extend(self.too_small()?);
         lines.push("Run it, each in a terminal of its own:".to_owned());
         lines.extend(files.iter().map(|(party, ..)| format!("  tacit run {}", party_file(party))));
@@ -317,8 +317,17 @@ fn as_json(made: &Generated, args: &GenerateArgs) -> Value {
     })
 }
 
+/// For which events and clamp a truth is: another study of the same files has another one.
+fn truth_for(options: &LiftOptions) -> String {
+    format!(
+        "The truth, for the earliest {0} events of a person and a clamp of {1} (tacit init lift \
+         --max-events {0} --clamp {1}; a study with others has another one):",
+        options.max_events, options.clamp
+    )
+}
+
 /// The truth in lines.
-fn lines_of(truth: &Truth) -> Vec<String> {
+fn lines_of(truth: &Truth, heading: String) -> Vec<String> {
     let [control, test] = &truth.overall;
     let line = |name: &str, arm: &ArmTruth| {
         format!(
@@ -329,18 +338,22 @@ fn lines_of(truth: &Truth) -> Vec<String> {
         )
     };
     vec![
-        "The truth:".to_owned(),
+        heading,
         line("test", test),
         line("control", control),
         format!("  lift     {:.9} per person", truth.lift()),
     ]
 }
 
-fn text(made: &Generated, args: &GenerateArgs) -> String {
+fn text(made: &Generated, args: &GenerateArgs) -> Result<String, Error> {
     let sides = [(&made.publisher, made.publisher_rows), (&made.advertiser, made.advertiser_rows)];
     let mut lines: Vec<String> = sides.iter().map(|(path, rows)| file(path, *rows, args)).collect();
-    lines.extend(lines_of(&made.truth));
-    lines.join("\n")
+    let heading = match args.what {
+        GeneratedKind::Polio => "The truth:".to_owned(),
+        _ => truth_for(&options(args)?),
+    };
+    lines.extend(lines_of(&made.truth, heading));
+    Ok(lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -354,5 +367,21 @@ mod tests {
         expect_room(&later, 1).expect("a byte has room");
         let told = expect_room(&later, u64::MAX).expect_err("no disk is that large").to_string();
         assert!(told.contains("may take 18.4 EB") && told.contains("B left"), "{told}");
+    }
+
+    #[test]
+    fn a_truth_says_for_which_events_and_clamp_it_is() {
+        let options = LiftOptions {
+            rows: 10,
+            overlap: 0.5,
+            max_events: 3,
+            clamp: 250,
+            seed: 1,
+            format: FileFormat::Csv,
+            files: 1,
+        };
+        let lines = lines_of(&Truth::default(), truth_for(&options));
+        assert!(lines[0].contains("earliest 3 events of a person and a clamp of 250"), "{lines:?}");
+        assert!(lines[0].contains("--max-events 3 --clamp 250"), "{lines:?}");
     }
 }

@@ -64,9 +64,9 @@ pub struct InitCommon {
     /// The column that says who a row is of; may be repeated, the best first
     #[arg(long = "id", value_name = "COLUMN")]
     pub ids: Vec<String>,
-    /// The calling code of telephone numbers that have none: 49
-    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(1..=999))]
-    pub country: Option<u16>,
+    /// The calling code of telephone numbers that have none: 49; or none: they are no telephone numbers
+    #[arg(long, value_name = "CODE|none", value_parser = CallingCode::parse)]
+    pub country: Option<CallingCode>,
     /// A second line of the same identifier: error, first or merge
     #[arg(long, value_name = "RULE", value_parser = ["error", "first", "merge"])]
     pub duplicates: Option<String>,
@@ -79,6 +79,10 @@ pub struct InitCommon {
     /// The stable name of this data over all its versions: the privacy budget is kept under it
     #[arg(long, value_name = "NAME")]
     pub lineage: Option<String>,
+    /// The privacy ledger of an earlier study of these data, whose budget goes on: lift/advertiser.ledger.
+    /// The key beside it (lift/advertiser.key) is this party's in the new study as well
+    #[arg(long, value_name = "FILE")]
+    pub ledger: Option<PathBuf>,
     /// What form the files have.
     #[command(flatten)]
     pub format: InputFormat,
@@ -91,6 +95,29 @@ pub struct InitCommon {
     /// Print one JSON object: what was found, chosen and written
     #[arg(long)]
     pub json: bool,
+}
+
+/// What somebody says of numbers that may be telephone numbers without their country.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallingCode {
+    /// They are no telephone numbers, and compared as they are written.
+    Plain,
+    /// They are of the country of this code.
+    Of(u16),
+}
+
+impl CallingCode {
+    /// As it is said.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.trim().parse::<u16>() {
+            Ok(code @ 1..=999) => Ok(Self::Of(code)),
+            _ if matches!(text.trim(), "none" | "no") => Ok(Self::Plain),
+            _ => Err("the digits of a calling code, such as 49; or none: no telephone numbers".to_owned()),
+        }
+    }
 }
 
 /// What each party of a study says that treats both alike.
@@ -146,5 +173,20 @@ pub fn run(args: &InitArgs) -> Result<(), Error> {
         InitKind::Lift(args) => lift::run(args),
         InitKind::Program(args) => program::run(args),
         InitKind::Match(args) => matching::run(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calling_code_may_be_none() {
+        let of = |text: &str| CallingCode::parse(text).ok();
+        assert_eq!(
+            [of("49"), of(" none"), of("no")].map(Option::unwrap),
+            [CallingCode::Of(49), CallingCode::Plain, CallingCode::Plain]
+        );
+        assert_eq!([of(""), of("0"), of("1000"), of("+49")], [None; 4]);
     }
 }

@@ -20,7 +20,7 @@ pub struct PeekedTable {
 struct Peeking<'a, 'b> {
     table: PeekedTable,
     most: u64,
-    each: &'a mut (dyn FnMut(&[String], &[TableCell<'_>]) + 'b),
+    each: &'a mut (dyn FnMut(&[String], &[TableCell<'_>], &dyn Fn() -> String) + 'b),
 }
 
 impl RowSink for Peeking<'_, '_> {
@@ -48,22 +48,22 @@ impl RowSink for Peeking<'_, '_> {
         self.table.rows < self.most
     }
 
-    fn row(&mut self, _: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
+    fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         self.table.rows += 1;
-        (self.each)(&self.table.columns, cells);
+        (self.each)(&self.table.columns, cells, &|| row.files.show(row.place));
         Ok(())
     }
 }
 
-/// Hands the first `rows` rows of the data to `each`, every one with the names of the columns and a cell for
-/// each of them.
+/// Hands the first `rows` rows of the data to `each`, every one with the names of the columns, a cell for
+/// each of them, and what says in words where it stands.
 ///
 /// # Errors
 /// When files cannot be read, have no rows or two columns of one name, or rows of them have too few fields.
 pub fn peek<'a>(
     data: impl Into<DataLocation<'a>>,
     rows: u64,
-    each: &mut dyn FnMut(&[String], &[TableCell<'_>]),
+    each: &mut dyn FnMut(&[String], &[TableCell<'_>], &dyn Fn() -> String),
 ) -> Result<PeekedTable, Error> {
     let mut complaints = Complaints::default();
     let mut peeking = Peeking { table: PeekedTable::default(), most: rows.max(1), each };

@@ -53,12 +53,18 @@ pub struct ColumnSurvey {
     pub values: Vec<(String, u64)>,
     /// What they are as numbers, where all of them are.
     pub numbers: Option<NumberSurvey>,
+    /// The first that is none, where not all are.
+    pub stray: Option<StrayCell>,
+    /// Such of digits alone that have zeros in front: `000100`.
+    pub padded: u64,
     /// The ways to read all of them as days or times: several where it is not certain what they mean.
     pub times: Vec<TimeSurvey>,
     /// E-mail addresses among them.
     pub emails: u64,
-    /// Telephone numbers among them.
+    /// What may be telephone numbers among them: 7 to 15 digits behind a plus or a zero.
     pub phones: u64,
+    /// Of these, such that are written as no other numbers are: with a plus, spaces, brackets or a stroke.
+    pub dialled: u64,
     /// Of these, such that begin with + and a country.
     pub international: u64,
 }
@@ -69,6 +75,15 @@ impl ColumnSurvey {
     pub fn is_distinct(&self) -> bool {
         self.filled > 0 && self.distinct == self.filled
     }
+}
+
+/// A cell that is no number, or has another decimal sign than those before it. For its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StrayCell {
+    /// Where it stands, in words.
+    pub place: String,
+    /// The cell for a message.
+    pub shown: String,
 }
 
 /// The numbers of a column.
@@ -128,16 +143,16 @@ impl NumberSurvey {
 pub fn survey(data: DataLocation<'_>) -> Result<TableSurvey, Error> {
     let format = InputFormat { columns: Vec::new(), ..data.format.clone() };
     let data = DataLocation { format: &format, ..data };
-    let counted = peek(data, READ, &mut |_, _| ())?;
+    let counted = peek(data, READ, &mut |_, _, _| ())?;
     let stride = counted.rows.div_ceil(PART).max(1);
     let (mut at, mut sampled, mut watches) = (0, 0, Vec::<ColumnWatch>::new());
-    let seen = peek(data, READ, &mut |names, cells| {
+    let seen = peek(data, READ, &mut |names, cells, place| {
         if watches.is_empty() {
             watches.extend(names.iter().map(|name| ColumnWatch::new(name, &format)));
         }
         if at < PART || at % stride == 0 {
             sampled += 1;
-            watches.iter_mut().zip(cells).for_each(|(watch, cell)| watch.see(cell.trimmed()));
+            watches.iter_mut().zip(cells).for_each(|(watch, cell)| watch.see(cell.trimmed(), place));
         }
         at += 1;
     })?;
@@ -160,9 +175,12 @@ struct ColumnWatch {
     values: Option<BTreeMap<String, u64>>,
     points: NumberWatch,
     commas: NumberWatch,
+    stray: Option<StrayCell>,
+    padded: u64,
     times: TimeWatch,
     emails: u64,
     phones: u64,
+    dialled: u64,
     international: u64,
 }
 
@@ -176,14 +194,17 @@ impl ColumnWatch {
             values: Some(BTreeMap::new()),
             points: NumberWatch::new(format.decimal, DecimalSign::Point),
             commas: NumberWatch::new(format.decimal, DecimalSign::Comma),
+            stray: None,
+            padded: 0,
             times: TimeWatch::new(format.dates_of(name)),
             emails: 0,
             phones: 0,
+            dialled: 0,
             international: 0,
         }
     }
 
-    fn see(&mut self, cell: TableCell<'_>) {
+    fn see(&mut self, cell: TableCell<'_>, place: &dyn Fn() -> String) {
         if cell == TableCell::Empty {
             self.empty += 1;
             return;
@@ -206,11 +227,18 @@ impl ColumnWatch {
         for watch in [&mut self.points, &mut self.commas] {
             watch.see(if number { &text } else { "" });
         }
+        if self.stray.is_none() && !self.points.fits && !self.commas.fits {
+            self.stray = Some(StrayCell { place: place(), shown: cell.shown() });
+        }
+        self.padded += u64::from(
+            text.len() > 1 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit()),
+        );
         if let TableCell::Text(text) = cell {
             self.emails += u64::from(is_email(text));
         }
         if number && is_phone(&text) {
             self.phones += 1;
+            self.dialled += u64::from(text.contains(['+', ' ', '(', ')', '/']));
             self.international += u64::from(text.starts_with('+'));
         }
     }
@@ -234,9 +262,12 @@ impl ColumnWatch {
             distinct: self.hashes.len() as u64,
             values: self.values.unwrap_or_default().into_iter().collect(),
             numbers,
+            stray: self.stray,
+            padded: self.padded,
             times: self.times.end(),
             emails: self.emails,
             phones: self.phones,
+            dialled: self.dialled,
             international: self.international,
         }
     }
@@ -338,10 +369,19 @@ mod tests {
         assert_eq!((numbers.outside(0.0, 1.5), numbers.outside(-2.5, 2000.0)), (2, 0));
         assert_eq!((b.filled, b.empty, b.numbers.as_ref().unwrap().decimal), (2, 1, None));
         assert!(c.numbers.is_none());
+        let stray = c.stray.as_ref().unwrap();
+        assert!(stray.place.ends_with("a.csv, line 2") && stray.shown == "\"x\"", "{stray:?}");
+        assert_eq!([id, a, b, d].map(|column| &column.stray), [&None; 4]);
         assert_eq!(c.values, [("9".to_owned(), 2), ("x".to_owned(), 1)]);
         assert_eq!(d.numbers.as_ref().unwrap().decimals, 2);
         let zeros = of("id;a\n1;0\n2;-1\n3;0,0\n4;2\n5;0\n");
         assert_eq!(zeros.columns[1].numbers.as_ref().unwrap().other_than_zero(), 2);
+    }
+
+    #[test]
+    fn zeros_in_front_are_counted() {
+        let seen = of("a;b;c\n000100;100;0\n010070;90070;0,5\n123456;7;00x\n");
+        assert_eq!([0, 1, 2].map(|at| seen.columns[at].padded), [2, 0, 0]);
     }
 
     /// 950 and 1,234 are two amounts of one size, or one is a thousandth of the other.
@@ -362,12 +402,12 @@ mod tests {
 
     #[test]
     fn addresses_and_telephones_are_known() {
-        let seen = of("a,b,c\na@b.de,+49 30 123456,12\nc@d.org,030/123457,13\n");
+        let seen = of("a,b,c,d\na@b.de,+49 30 123456,12,0000012\nc@d.org,030/123457,13,0049301\n");
         let counts = |at: usize| {
             let column = &seen.columns[at];
-            (column.emails, column.phones, column.international)
+            [column.emails, column.phones, column.dialled, column.international]
         };
-        assert_eq!([counts(0), counts(1), counts(2)], [(2, 0, 0), (0, 2, 1), (0, 0, 0)]);
+        assert_eq!([0, 1, 2, 3].map(counts), [[2, 0, 0, 0], [0, 2, 2, 1], [0; 4], [0, 2, 0, 0]]);
     }
 
     #[test]

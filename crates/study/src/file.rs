@@ -92,6 +92,9 @@ impl StudyFile {
 pub fn read_text(path: &Path) -> Result<String, Error> {
     use std::io::Read;
     let shown = path.display();
+    if path.is_dir() {
+        return Err(Error::input(format!("{shown} is a folder; name a file in it{}", settings_in(path))));
+    }
     let file = std::fs::File::open(path).map_err(|e| Error::reading(format!("cannot open {shown}"), &e))?;
     let mut bytes = Vec::new();
     let cap = limits::STUDY_BYTES as u64;
@@ -104,6 +107,17 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
         let offset = e.utf8_error().valid_up_to();
         Error::input(format!("{shown}: not UTF-8 at byte {offset}; save it as UTF-8"))
     })
+}
+
+/// The files of a folder that may be meant, to stand behind an error.
+fn settings_in(folder: &Path) -> String {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<String> = files
+        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        .map(|path| path.display().to_string())
+        .collect();
+    files.sort_unstable();
+    if files.is_empty() { String::new() } else { format!(": {}", files.join(", ")) }
 }
 
 /// Refuses a party file where a study file is expected.

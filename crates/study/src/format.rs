@@ -28,7 +28,7 @@ pub struct InputFormat {
     /// Where clocks hang whose times have no offset: +01:00, Z or Europe/Berlin
     #[arg(long, value_name = "ZONE", value_parser = WallZone::parse, allow_hyphen_values = true)]
     pub zone: Option<WallZone>,
-    /// Of an Excel or OpenDocument file: the sheet with the rows
+    /// Of an Excel file (.xlsx): the sheet with the rows
     #[arg(long, value_name = "NAME")]
     pub sheet: Option<String>,
     /// How the files call a column that the study names otherwise: email=E-Mail; may be repeated

@@ -616,3 +616,17 @@ fn files_are_bounded_and_utf8() {
     std::fs::write(&path, at_cap).expect("written");
     assert_eq!(StudyFile::read(&path).expect("at the cap").0, lift().into());
 }
+
+#[test]
+fn a_folder_in_place_of_a_file_says_which_files_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let told = |path: &std::path::Path| read_text(path).expect_err("it is a folder").to_string();
+    let none = told(folder.path());
+    assert!(none.ends_with("is a folder; name a file in it"), "{none}");
+    for name in ["study.toml", "publisher.toml", "publisher.key"] {
+        std::fs::write(folder.path().join(name), "").expect("a file");
+    }
+    let [own, study] = ["publisher.toml", "study.toml"].map(|name| folder.path().join(name));
+    let text = told(folder.path());
+    assert!(text.ends_with(&format!("name a file in it: {}, {}", own.display(), study.display())), "{text}");
+}

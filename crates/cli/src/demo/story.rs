@@ -9,6 +9,7 @@ use page::numbers::{bytes, count, counted, duration};
 use release::rational::shown;
 use report::RunReport;
 use report::summary;
+use std::path::Path;
 use study::Question;
 use terminal::width::columns;
 
@@ -95,12 +96,19 @@ pub fn closing(reports: [&RunReport; 2], truth: f64, contained: bool, folder: &F
         bytes(first.peak_memory_bytes),
         bytes(second.peak_memory_bytes)
     );
-    fitted(&text, Some(columns()), 2)
-        + &next(&[
+    fitted(&text, Some(columns()), 2) + &next(onwards(Path::new("examples/lift.toml").exists()))
+}
+
+/// What comes behind the demo: the examples where they are at hand, as in a checkout.
+fn onwards(examples: bool) -> &'static [&'static str] {
+    match examples {
+        true => &[
             "tacit check examples/lift.toml",
             "tacit plan examples/lift.toml --rows 10M --mean 0.0006 --link 1gbps,20ms",
             "docs/cli.md",
-        ])
+        ],
+        false => &["tacit generate lift --rows 20k --out data", "tacit init lift --help"],
+    }
 }
 
 /// What to type or read next: a line each, so that none is broken where it is copied.
@@ -148,4 +156,15 @@ pub fn ledger(reports: [&RunReport; 2]) -> String {
         lines.extend(wrapped(&text, columns(), &format!("  {name:<9}"), &" ".repeat(11)));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_checkout_are_named_only_there() {
+        let named = |examples: bool| onwards(examples).iter().any(|line| line.contains("examples/"));
+        assert!(named(true) && !named(false));
+    }
 }

@@ -1,6 +1,6 @@
 //! What a column may be, by what stands in it and what it is called.
 
-use data::survey::{ColumnSurvey, TimeKind, TimeSurvey};
+use data::survey::{ColumnSurvey, StrayCell, TimeKind, TimeSurvey};
 use study::format::DateForm;
 
 /// Words in names of columns that say who a row is of.
@@ -22,6 +22,20 @@ const PERSON: [&str; 17] = [
     "email",
     "mail",
     "household",
+];
+/// Words in names of columns that say that these are telephone numbers.
+const PHONE: [&str; 11] = [
+    "phone",
+    "tel",
+    "telefon",
+    "telephone",
+    "mobile",
+    "mobil",
+    "handy",
+    "rufnummer",
+    "msisdn",
+    "fax",
+    "portable",
 ];
 /// When something happened.
 const TIME: [&str; 22] = [
@@ -120,9 +134,17 @@ pub fn sort(column: &ColumnSurvey) -> IdentifierSort {
     let most = |some: u64| some > 0 && some * 10 >= column.filled * 9;
     match () {
         () if most(column.emails) => IdentifierSort::Email,
-        () if most(column.phones) && column.times.is_empty() => IdentifierSort::Phone,
+        () if may_be_phones(column) && (most(column.dialled) || named(&column.name, &PHONE)) => {
+            IdentifierSort::Phone
+        }
         () => IdentifierSort::Other,
     }
+}
+
+/// Whether the cells of a column may be telephone numbers. Customer numbers with zeros in front look alike:
+/// [`sort`] is surer.
+pub fn may_be_phones(column: &ColumnSurvey) -> bool {
+    column.phones > 0 && column.phones * 10 >= column.filled * 9 && column.times.is_empty()
 }
 
 /// How likely a column says who a row is of; none: it does not.
@@ -216,6 +238,27 @@ pub fn unit(name: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
+/// What is wrong with a column whose cells should be amounts: the first that is no number, and what to do.
+/// Nothing where all are.
+pub fn stray_amount(column: &ColumnSurvey) -> Option<String> {
+    let StrayCell { place, shown } = column.stray.as_ref()?;
+    let digits = |c: char| c.is_ascii_digit() || ".,-+\"".contains(c);
+    let cure = match unit(shown) {
+        Some(code) => format!(
+            "Write amounts as numbers alone (2001.50), without the sign or name of a currency; --unit {code} \
+             says it"
+        ),
+        None if shown.chars().all(digits) => {
+            "It is written otherwise than the cells before it: write all amounts alike, without separators \
+             of thousands, and say the sign before decimals by --decimal if it is a comma"
+                .to_owned()
+        }
+        None => "Write amounts as numbers alone (2001.50), and leave the cell empty where there is none"
+            .to_owned(),
+    };
+    Some(format!("{place}, column \"{}\": {shown} is no amount. {cure}", column.name))
+}
+
 /// How many of so many numbers a bound may leave beyond it: one of a hundred, and of few numbers four, or a
 /// tenth. What is told of data then does not hang on the largest of them alone.
 pub fn left_beyond(numbers: u64) -> u64 {
@@ -267,6 +310,9 @@ pub fn described(column: &ColumnSurvey) -> String {
     } else if let Some(numbers) = &column.numbers {
         let least = numbers.quantile(0.0);
         facts.push(format!("numbers, {least} to {}", numbers.quantile(1.0)));
+        if column.padded > 0 {
+            facts.push(format!("{} with zeros in front", column.padded));
+        }
         if numbers.decimals > 0 {
             facts.push(format!("up to {} decimals", numbers.decimals));
         }
@@ -327,5 +373,57 @@ mod tests {
             (plain_name("Mails 2026.02"), plain_name("2026 b-")),
             ("mails-2026-02".into(), "b".into())
         );
+    }
+
+    /// Customer numbers have zeros in front as telephone numbers have.
+    #[test]
+    fn telephone_numbers_are_called_or_written_so() {
+        let sort_of = |name: &str, cells: [&str; 3]| {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("a.csv");
+            std::fs::write(&file, format!("{name};x\n{};1\n", cells.join(";1\n"))).unwrap();
+            let seen = data::survey::survey((&file).into()).unwrap();
+            (sort(&seen.columns[0]), may_be_phones(&seen.columns[0]))
+        };
+        use IdentifierSort::{Other, Phone};
+        let padded = ["0000037", "0000100", "0400037"];
+        for name in ["Kunden-Nr", "id", "customer_id", "Kundennummer"] {
+            assert_eq!(sort_of(name, padded), (Other, true), "{name}");
+            assert_eq!(sort_of(name, ["0049301234", "0049301235", "0049301236"]), (Other, true), "{name}");
+            assert_eq!(sort_of(name, ["030 123456", "(030)123457", "+49 30 123"]), (Phone, true), "{name}");
+        }
+        for name in ["phone", "Telefonnummer", "Tel.", "mobile_number"] {
+            assert_eq!(sort_of(name, padded), (Phone, true), "{name}");
+            assert_eq!(sort_of(name, ["1", "2", "3"]), (Other, false), "{name}");
+        }
+    }
+
+    #[test]
+    fn zeros_in_front_are_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.csv");
+        std::fs::write(&file, "id\n000100\n090070\n123456\n").unwrap();
+        let seen = data::survey::survey((&file).into()).unwrap();
+        let told = described(&seen.columns[0]);
+        assert!(told.starts_with("numbers, 100 to 123456; 2 with zeros in front; "), "{told}");
+    }
+
+    #[test]
+    fn a_cell_that_is_no_amount_is_named_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.csv");
+        let told = |cells: &str| {
+            std::fs::write(&file, format!("id;amount\n1;{cells}\n")).unwrap();
+            let seen = data::survey::survey((&file).into()).unwrap();
+            stray_amount(&seen.columns[1])
+        };
+        let euros = told("12\n2;\u{20ac} 2,001").unwrap();
+        assert!(euros.contains("line 3, column \"amount\": \"\u{20ac} 2,001\" is no amount"), "{euros}");
+        assert!(euros.contains("--unit EUR") && !euros.contains("--decimal"), "{euros}");
+        let mixed = told("1,5\n2;1.25").unwrap();
+        assert!(mixed.contains("line 3") && mixed.contains("--decimal"), "{mixed}");
+        let none = told("n/a\n2;1").unwrap();
+        assert!(none.contains("line 2") && none.contains("leave the cell empty"), "{none}");
+        assert_eq!(told("1\n2;2"), None);
     }
 }

@@ -1,5 +1,6 @@
 //! What all kinds of `tacit init` do: look, ask, say what the study will tell, write.
 
+mod identifiers;
 mod party_file;
 
 use super::InitCommon;
@@ -51,6 +52,7 @@ pub struct Making<'a> {
     data: &'a Path,
     out: PathBuf,
     study: PathBuf,
+    key: PathBuf,
     identity: Identity,
     new_identity: bool,
     reasons: Vec<Reason>,
@@ -58,6 +60,8 @@ pub struct Making<'a> {
     offers: Vec<String>,
     /// The most rho of one study, where one costs any.
     cap: Option<String>,
+    /// What the other party wrote of the match.
+    their_match: String,
 }
 
 /// The title of a study that has none yet.
@@ -109,10 +113,11 @@ impl<'a> Making<'a> {
             let _working = Working::on(format!("looking at {}", data.display()));
             survey(DataLocation { path: data, store: &STORE, format: &format, stream: None })?
         };
-        let key = out.join(format!("{party}.key"));
+        let key = key_file(common, &out, &party)?;
         let new_identity = !key.exists();
         let identity = if new_identity { Identity::generate()? } else { Identity::load(&key)? };
         let (reasons, tells, offers, cap) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let their_match = begun.as_ref().and_then(|draft| draft.get("match")).unwrap_or_default().to_owned();
         let mut making = Self {
             common,
             how,
@@ -124,12 +129,14 @@ impl<'a> Making<'a> {
             data,
             out,
             study,
+            key,
             identity,
             new_identity,
             reasons,
             tells,
             offers,
             cap,
+            their_match,
         };
         making.show();
         let by_file = if kind == "lift" || common.party.is_some() { "" } else { NAMED_BY_FILE };
@@ -148,12 +155,15 @@ impl<'a> Making<'a> {
                 making.because(&setting, value, "proposed by the other party");
             });
         }
-        let role =
-            if kind == "lift" { format!("role = \"{}\"\n", beginning.lacks[0]) } else { String::new() };
-        let party = &making.party;
-        let key = making.identity.fingerprint();
-        draft.set(&format!("party.{party}"), format!("[party.{party}]\n{role}key  = \"{key}\"\n"));
+        making.join(&mut draft, beginning);
         Ok((making, draft))
+    }
+
+    /// Writes this party into the study.
+    fn join(&self, draft: &mut StudyDraft, Beginning { kind, lacks, .. }: &Beginning<'_>) {
+        let role = if *kind == "lift" { format!("role = \"{}\"\n", lacks[0]) } else { String::new() };
+        let (party, key) = (&self.party, self.identity.fingerprint());
+        draft.set(&format!("party.{party}"), format!("[party.{party}]\n{role}key  = \"{key}\"\n"));
     }
 
     fn key_of(&self, draft: &StudyDraft, name: &str) -> bool {
@@ -435,142 +445,6 @@ impl<'a> Making<'a> {
         ))
     }
 
-    /// The identifiers of a new study: the section `[match]`.
-    ///
-    /// # Errors
-    /// When no column can be one, or nobody says which is.
-    pub fn matching(&mut self, protocol: &str) -> Result<String, Error> {
-        let names = self.own_identifiers()?;
-        let mut lines = Vec::new();
-        for name in &names {
-            let steps = self.normalised(name)?;
-            let column = self.column(name)?;
-            let facts = guess::described(column);
-            lines.push(format!(
-                "{{ name = {}, normalise = {} }}",
-                quoted(name),
-                list(steps.iter().map(String::as_str))
-            ));
-            self.because("identifier", name, facts);
-        }
-        self.tell(format!("who a row is of stands in {}, and how that is normalised", names.join(", ")));
-        let several = if names.len() > 1 { " The best first; each makes the noise wider." } else { "" };
-        let duplicates = self.common.duplicates.as_deref().unwrap_or("error");
-        Ok(format!(
-            "[match]\n{}{}{}",
-            said(
-                "Private-ID: both learn about how many rows they have and share (made-up rows hide the exact \
-                 numbers), never who.",
-                &format!("protocol    = \"{protocol}\""),
-            ),
-            said(
-                &format!(
-                    "Both sides normalise alike; a party whose file calls the column otherwise says so in \
-                     its [format].{several}"
-                ),
-                &format!("identifiers = [ {} ]", lines.join(", ")),
-            ),
-            said(
-                "A second line of one identifier where a person has one line: error | first | merge.",
-                &format!("duplicates  = \"{duplicates}\""),
-            ),
-        ))
-    }
-
-    fn own_identifiers(&self) -> Result<Vec<String>, Error> {
-        if !self.common.ids.is_empty() {
-            return self.common.ids.iter().map(|name| Ok(self.column(name)?.name.clone())).collect();
-        }
-        let rows = self.survey.sampled;
-        let score = |column: &ColumnSurvey| guess::identifies(column, rows).filter(|_| column.empty == 0);
-        let mut scored: Vec<(u64, &str)> = self
-            .survey
-            .columns
-            .iter()
-            .filter_map(|column| Some((score(column)?, column.name.as_str())))
-            .collect();
-        scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-        let names: Vec<&str> = scored.iter().map(|(_, name)| *name).collect();
-        let sure = match &scored[..] {
-            [first, second, ..] if first.0 >= second.0 + 30 => Some(first.1),
-            _ => None,
-        };
-        let question = "Which column says who a row is of, and has the other party as well?";
-        Ok(vec![self.pick(None, "--id COLUMN", question, &names, sure)?])
-    }
-
-    fn normalised(&self, name: &str) -> Result<Vec<String>, Error> {
-        let column = self.column(name)?;
-        let steps = match guess::sort(column) {
-            IdentifierSort::Email => vec!["email".to_owned()],
-            IdentifierSort::Phone if column.international == column.phones => vec!["phone".to_owned()],
-            IdentifierSort::Phone => {
-                let question =
-                    format!("Numbers of \"{name}\" have no country. What is its calling code (49: Germany)?");
-                let read = |text: &str| text.parse::<u16>().map_err(|_| "digits, such as 49".to_owned());
-                let country = match self.common.country {
-                    Some(country) => country,
-                    None => self.how.words("--country CODE", &question, None, read)?,
-                };
-                vec![format!("phone:{country}")]
-            }
-            IdentifierSort::Other => vec!["trim".to_owned(), "lowercase".to_owned()],
-        };
-        Ok(steps)
-    }
-
-    /// Finds this party's columns for the identifiers of a study that the other party has begun.
-    ///
-    /// # Errors
-    /// When nobody says which they are.
-    pub fn identifiers_of(&mut self, study: &Study) -> Result<(), Error> {
-        for (at, identifier) in study.matching.identifiers.iter().enumerate() {
-            let name = &identifier.name;
-            let own = match self.common.ids.get(at) {
-                Some(said) => self.column(said)?.name.clone(),
-                None if !self.format.in_file(name).eq(name) => {
-                    self.column(self.format.in_file(name))?.name.clone()
-                }
-                None => self.like(identifier)?,
-            };
-            let facts = guess::described(self.column(&own)?);
-            self.because(&format!("identifier {name}"), &own, facts);
-            if own != *name && self.format.in_file(name) == name {
-                self.format.columns.push(ColumnName { study: name.clone(), file: own });
-            }
-        }
-        Ok(())
-    }
-
-    fn like(&self, identifier: &Identifier) -> Result<String, Error> {
-        let name = identifier.name.as_str();
-        let columns = &self.survey.columns;
-        let same = columns.iter().find(|column| column.name == name);
-        if let Some(column) =
-            same.or_else(|| columns.iter().find(|column| guess::same_name(&column.name, name)))
-        {
-            return Ok(column.name.clone());
-        }
-        let wanted = match identifier.normalise.first() {
-            Some(study::Normaliser::Email | study::Normaliser::EmailUntagged) => IdentifierSort::Email,
-            Some(study::Normaliser::Phone(_)) => IdentifierSort::Phone,
-            _ => IdentifierSort::Other,
-        };
-        let fits = |column: &&ColumnSurvey| {
-            guess::sort(column) == wanted && guess::identifies(column, self.survey.sampled).is_some()
-        };
-        let names: Vec<&str> = columns.iter().filter(fits).map(|column| column.name.as_str()).collect();
-        let question = format!("Which column has what the study calls \"{name}\"?");
-        match (&names[..], wanted) {
-            // A number may be anybody's: only its owner knows that it is the same.
-            ([only], IdentifierSort::Other) => {
-                self.how.choose("--id COLUMN", &question, &[(*only).to_owned()], Some(0))?;
-                Ok((*only).to_owned())
-            }
-            _ => self.pick(None, "--id COLUMN", &question, &names, None),
-        }
-    }
-
     /// Shows what was found.
     fn show(&self) {
         let TableSurvey { columns, read, sampled, whole, forms } = &self.survey;
@@ -612,20 +486,21 @@ impl<'a> Making<'a> {
         }
         output::say("\nThe study file will tell the other party, and nothing else of the data:");
         self.tells.iter().for_each(|what| output::say(&format!("  {}", base::clean(what))));
+        self.tell_ledger();
         self.how.confirm(&format!("Write {} and {}?", self.study.display(), party_file.display()))?;
-        let key = self.out.join(format!("{}.key", self.party));
         std::fs::create_dir_all(&self.out)
             .map_err(|e| Error::io(format!("cannot create {}", self.out.display()), &e))?;
         if self.new_identity {
-            self.identity.save(&key)?;
+            self.identity.save(&self.key)?;
         }
         output::write_file(&party_file, self.party_file(draft).as_bytes())?;
         output::write_file(&self.study, draft.text().as_bytes())?;
-        self.report(&party_file, &key, other)
+        self.report(&party_file, other)
     }
 
     /// What was made, and what comes next.
-    fn report(&self, party_file: &Path, key: &Path, other: &str) -> Result<(), Error> {
+    fn report(&self, party_file: &Path, other: &str) -> Result<(), Error> {
+        let key = &self.key;
         let (study, own) = (self.study.display(), party_file.display());
         let run = match self.kind {
             "match" => format!("tacit match {own} --out {}.parquet", self.out.join(&self.party).display()),
@@ -680,6 +555,22 @@ impl<'a> Making<'a> {
         );
         let next = lines.collect::<Vec<_>>().join("\n");
         output::print(&format!("{}\nNext:\n{next}", fitted(&made, columns, 4)))
+    }
+}
+
+/// Where this party's key is, or will be: beside the ledger that goes on, for a ledger is of one key.
+fn key_file(common: &InitCommon, out: &Path, party: &str) -> Result<PathBuf, Error> {
+    let new = out.join(format!("{party}.key"));
+    let Some(ledger) = &common.ledger else { return Ok(new) };
+    let beside = ledger.with_extension("key");
+    match (beside.is_file(), ledger.is_file()) {
+        (true, _) => Ok(beside),
+        (false, true) => Ok(new),
+        (false, false) => Err(Error::input(format!(
+            "--ledger {}: there is no such ledger, and no key beside it; name that of an earlier study of \
+             these data, or leave --ledger away to begin one",
+            ledger.display()
+        ))),
     }
 }
 

@@ -258,7 +258,8 @@ fn ask(making: &Making<'_>, program: &mut AskedProgram, args: &ProgramInitArgs) 
                     alike.next().filter(|_| alike.next().is_none()).map(|(at, _)| at)
                 })
                 .ok_or_else(|| {
-                    Error::input(format!("{flag} is {said}; there are: {}", answers.join(", ")))
+                    let share = spelt.instead_of_mean(said).filter(|_| flag == "--mean").unwrap_or_default();
+                    Error::input(format!("{flag} is {said}; there are: {}{share}", answers.join(", ")))
                 })?,
             None => making.how.choose(flag, question, &answers, Some(0))?,
         };

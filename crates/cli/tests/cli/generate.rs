@@ -33,6 +33,7 @@ fn generate_names_folders_of_parts_in_party_files() {
     let words = ["generate", "lift", "--advertisers", "2", "--rows", "600", "--files", "4", "--out", out];
     let said = tacit(words).fine().stdout;
     assert!(said.contains("publisher: 600 rows in 4 files"), "{said}");
+    assert!(said.contains("earliest 4 events of a person and a clamp of 100"), "{said}");
     assert!(said.contains("minimum_group is 1,000: the publisher will refuse the run"), "{said}");
     let party = folder.path().join("shop-2.toml");
     let text = read(&party);

@@ -364,8 +364,10 @@ fn amounts_that_are_no_numbers_are_asked_about() {
         |i: u64| format!("p{i}@e.org,2026-03-05,{}", if i == 3 { "n/a".into() } else { i.to_string() });
     table(folder.path(), "b.csv", "email,day,amount", sale, 100);
     let line = "init lift --advertiser b.csv --yes";
-    in_folder(folder.path(), line)
-        .failed(2, &["Column \"amount\" is called as amounts are, and not all", "say it by --value 1"]);
+    in_folder(folder.path(), line).failed(
+        2,
+        &["line 5, column \"amount\": \"n/a\" is no amount. Write amounts", "say it by --value 1"],
+    );
     let title = ["--value", "1", "--title", "He said \"x\" \\"];
     with(folder.path(), line, &title).fine();
     assert!(read(&folder.path().join("lift/study.toml")).contains("title  = \"He said \\\"x\\\" \\\\\"\n"));

@@ -135,3 +135,97 @@ fn lines_fit_the_terminal() {
     assert_eq!(whole.stderr.lines().filter(|line| line.starts_with("error: ")).count(), 1);
     assert!(whole.stderr.lines().last().unwrap().ends_with("says what it means"), "{}", whole.stderr);
 }
+
+/// Customer numbers with zeros in front are no telephone numbers unless somebody says so.
+#[test]
+fn padded_customer_numbers_are_compared_as_they_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mail = |i: u64| format!("{i:08},{},2026-02-03", ["mail", "none"][(i % 2) as usize]);
+    table(folder.path(), "mails.csv", "Kunden-Nr,arm,sent", mail, 3000);
+    let normalised = |more: &str, steps: &str| {
+        let _ = std::fs::remove_dir_all(folder.path().join("lift"));
+        in_folder(folder.path(), &format!("init lift --publisher mails.csv --out lift {more}")).fine();
+        let study = read(&folder.path().join("lift/study.toml"));
+        assert!(study.contains(&format!("{{ name = \"Kunden-Nr\", normalise = [{steps}] }}")), "{study}");
+    };
+    for more in ["--yes", "--id Kunden-Nr", "--country none"] {
+        normalised(more, "\"trim\", \"lowercase\"");
+    }
+    in_folder(folder.path(), "init lift --publisher mails.csv --out other").failed(
+        2,
+        &[
+            "begin with a zero. Are they telephone",
+            "--country CODE|none, or --yes for what is proposed (none)",
+        ],
+    );
+}
+
+/// 000100 of one party and 100 of the other match nobody: who completes the study hears of it.
+#[test]
+fn zeros_in_front_at_one_side_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let arm = |i: u64| ["mail", "none"][(i % 2) as usize];
+    table(folder.path(), "mails.csv", "id,arm,sent", |i| format!("{i:06},{},2026-02-03", arm(i)), 3000);
+    table(folder.path(), "plain.csv", "id,day,paid_eur", |i| format!("{i},2026-02-20,{}", i % 9), 3000);
+    table(folder.path(), "alike.csv", "id,day,paid_eur", |i| format!("{i:06},2026-02-20,{}", i % 9), 3000);
+    let first = in_folder(folder.path(), "init lift --publisher mails.csv --out lift").fine();
+    assert!(first.stderr.contains("with zeros in front"), "{}", first.stderr);
+    let begun = read(&folder.path().join("lift/study.toml"));
+    assert!(begun.contains("# Numbers of \"id\" have zeros in front, and the other party"), "{begun}");
+    let said = |file: &str| {
+        let line = format!("init lift --advertiser {file} --study lift/study.toml");
+        let done = in_folder(folder.path(), &line).fine();
+        std::fs::write(folder.path().join("lift/study.toml"), &begun).unwrap();
+        std::fs::remove_file(folder.path().join("lift/advertiser.toml")).unwrap();
+        done.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = said("plain.csv");
+    let what =
+        "note: column \"id\" has none, and the other party's numbers have zeros in front. 000100 and 100";
+    assert!(told.contains(what), "{told}");
+    let told = said("alike.csv");
+    assert!(!told.contains("000100 and 100"), "{told}");
+}
+
+/// A mailing's file has times as a shop's has: given as the advertiser's it would count mails.
+#[test]
+fn a_file_with_arms_is_not_taken_for_outcomes() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), 3000);
+    let line = "init lift --advertiser mails.csv --yes --study lift/study.toml";
+    in_folder(folder.path(), line).failed(
+        2,
+        &["The file has arms (column \"arm\": \"mail\", \"none\") and no amounts", "say it by --value 1"],
+    );
+    assert!(!folder.path().join("lift/advertiser.toml").exists());
+    in_folder(folder.path(), &format!("{line} --value 1")).fine();
+}
+
+/// A second study of the same data has the budget of the first where it names its ledger, and else hears that
+/// it has not.
+#[test]
+fn a_later_study_goes_on_with_a_ledger_and_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), 3000);
+    let line = "init lift --publisher mails.csv --out second";
+    let told = |done: Done| done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let own = folder.path().join("second/publisher.toml");
+    let said = told(in_folder(folder.path(), line).fine());
+    assert!(
+        said.contains("A new privacy ledger: second/publisher.ledger. It knows nothing of what"),
+        "{said}"
+    );
+    let text = read(&own).replace("\n# ", " ");
+    assert!(text.contains("ledger   = \"publisher.ledger\""), "{text}");
+    assert!(text.contains("tacit init --ledger"), "{text}");
+    assert!(text.contains("as far as they keep the same ledger"), "{text}");
+    std::fs::remove_dir_all(folder.path().join("second")).unwrap();
+    in_folder(folder.path(), &format!("{line} --ledger lift/publishr.ledger"))
+        .failed(2, &["--ledger lift/publishr.ledger: there is no such ledger, and no key beside it"]);
+    let said = told(in_folder(folder.path(), &format!("{line} --ledger lift/publisher.ledger")).fine());
+    assert!(said.contains("goes on in lift/publisher.ledger, under the lineage mails"), "{said}");
+    let text = read(&own);
+    assert!(text.contains("ledger   = \"../lift/publisher.ledger\""), "{text}");
+    assert!(text.contains("identity = \"../lift/publisher.key\""), "{text}");
+    assert!(!folder.path().join("second/publisher.key").exists());
+}

@@ -638,8 +638,9 @@ fn the_first_rows_are_shown_with_all_their_columns() {
     let desk = Desk::new();
     let path = desk.file("a.csv", "id;amount;day\n1;1,50;26.04.1954\n2;;27.04.1954\n3;2;28.04.1954\n");
     let mut seen = Vec::new();
-    let table = peek(&path, 2, &mut |columns, cells| {
+    let table = peek(&path, 2, &mut |columns, cells, place| {
         assert_eq!(columns.len(), cells.len());
+        assert!(place().ends_with(&format!("a.csv, line {}", seen.len() + 2)), "{}", place());
         seen.push(cells.iter().map(|cell| cell.shown()).collect::<Vec<_>>().join(" "));
     })
     .unwrap_or_else(|e| panic!("{e}"));
@@ -648,7 +649,8 @@ fn the_first_rows_are_shown_with_all_their_columns() {
     assert_eq!(seen, ["\"1\" \"1,50\" \"26.04.1954\"", "\"2\" empty \"27.04.1954\""]);
     // Separators at the ends of lines are columns without names.
     let path = desk.file("ends.csv", "id;amount;;\n1;2;;\n");
-    let table = peek(&path, 2, &mut |_, cells| assert_eq!(cells.len(), 2)).unwrap_or_else(|e| panic!("{e}"));
+    let table =
+        peek(&path, 2, &mut |_, cells, _| assert_eq!(cells.len(), 2)).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(table.columns, ["id", "amount"]);
     let book = workbook(|sheet| {
         sheet.write(2, 0, 1).unwrap();
@@ -656,7 +658,7 @@ fn the_first_rows_are_shown_with_all_their_columns() {
     });
     let path = desk.file("b.xlsx", book);
     let mut cells_seen = 0;
-    peek(&path, 9, &mut |_, cells| {
+    peek(&path, 9, &mut |_, cells, _| {
         assert_eq!(
             cells,
             [TableCell::Integer(1), TableCell::Empty, TableCell::Empty, TableCell::Boolean(true)]

@@ -106,9 +106,12 @@ fn value(making: &mut Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
     for name in &columns {
         making.decimals(name)?;
         let column = making.column(name)?;
-        let numbers = column.numbers.as_ref().ok_or_else(|| {
-            Error::input(format!("column \"{name}\" is no value of events: not all its cells are numbers"))
-        })?;
+        let numbers =
+            column.numbers.as_ref().ok_or_else(|| {
+                Error::input(guess::stray_amount(column).unwrap_or_else(|| {
+                    format!("column \"{name}\" is no value of events: its cells are empty")
+                }))
+            })?;
         (decimals, negative) = (decimals.max(numbers.decimals), negative + numbers.negative);
     }
     let places = match decimals {
@@ -203,7 +206,7 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
         // As many as there are events, or none.
         let names: Vec<String> = found.iter().map(|(_, name)| (*name).to_owned()).collect();
         return match names.len() {
-            0 => Ok(names),
+            0 => expect_outcomes(making, events).map(|()| names),
             n if n == events.len() => Ok(names),
             _ => Err(Error::input(
                 "which columns are the values of the events? Say each by --value COLUMN, or --value 1",
@@ -215,6 +218,7 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
     match best[..] {
         [] => {
             count_instead(making, events)?;
+            expect_outcomes(making, events)?;
             Ok(Vec::new())
         }
         [only] => Ok(vec![only.to_owned()]),
@@ -236,13 +240,40 @@ fn count_instead(making: &Making<'_>, events: &[String]) -> Result<(), Error> {
             events.contains(&column.name) || guess::identifies(column, rows).is_some_and(|score| score >= 60);
         guess::is_named_money(column) && column.filled > 0 && !other && !guess::is_time(column)
     };
-    let Some(column) = making.survey.columns.iter().find(is) else { return Ok(()) };
-    let question = format!(
-        "Column \"{}\" is called as amounts are, and not all its cells are numbers. Correct them, or say the \
-         sign of decimals by --decimal; or shall events be counted (1)?",
-        column.name
-    );
-    making.how.choose("--value 1", &question, &["1".to_owned()], None).map(|_| ())
+    let Some(stray) = making.survey.columns.iter().find(is).and_then(guess::stray_amount) else {
+        return Ok(());
+    };
+    events_alone(making, &format!("{stray}. Or shall events be counted, without amounts (1)?"))
+}
+
+/// Asks whether events are counted, where the file looks otherwise.
+fn events_alone(making: &Making<'_>, question: &str) -> Result<(), Error> {
+    let read = |text: &str| match text {
+        "1" => Ok(()),
+        _ => Err("1 counts events; else end this (Ctrl-C), and begin again with another file".to_owned()),
+    };
+    making.how.words("--value 1", question, None, read)
+}
+
+/// Asks whether a file is the advertiser's that has arms, as the publisher's has, and no amounts.
+fn expect_outcomes(making: &Making<'_>, events: &[String]) -> Result<(), Error> {
+    let is = |column: &&ColumnSurvey| {
+        let labels: Vec<&str> = column.values.iter().map(|(label, _)| label.as_str()).collect();
+        labels.len() > 1 && guess::is_named_arm(column) && guess::control(&labels).is_some()
+    };
+    let Some(arm) = making.survey.columns.iter().find(is) else { return Ok(()) };
+    let labels: Vec<String> = arm.values.iter().map(|(label, _)| quoted(label)).collect();
+    events_alone(
+        making,
+        &format!(
+            "The file has arms (column \"{}\": {}) and no amounts, as the publisher's file has. The \
+             advertiser's says what happened afterwards, and when. Is this the right file, and shall the \
+             times of \"{}\" be counted as what happened (1)?",
+            arm.name,
+            labels.join(", "),
+            events.join(", ")
+        ),
+    )
 }
 
 fn filter(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<Option<String>, Error> {

@@ -1,8 +1,8 @@
 //! The party file that `tacit init` writes.
 
-use super::{ADDRESS, Making, comment, list, quoted, said, stem};
+use super::{ADDRESS, Making, comment, list, output, quoted, said, stem};
 use crate::init::draft::StudyDraft;
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 use study::format::{ColumnDates, DecimalSign, InputFormat, separator_name};
 
 impl Making<'_> {
@@ -24,10 +24,6 @@ impl Making<'_> {
                 "For two parties on one machine; else the other's host: publisher.example.org:7000.",
             ),
         };
-        let lineage = self.common.lineage.clone().unwrap_or_else(|| match stem(self.data) {
-            stem if stem.is_empty() => party.clone(),
-            stem => stem,
-        });
         let reasons =
             self.reasons.iter().map(|r| comment(&format!("{} = {}: {}", r.setting, r.value, r.why)));
         let head = comment(&format!(
@@ -53,27 +49,64 @@ impl Making<'_> {
         let bounds = self.cap.as_ref().map_or(String::new(), |most| {
             said(&cap, &format!("max_rho  = {most}"))
                 + &said(
-                    "What all studies of these data together may spend on one viewer. Nothing refills it.",
+                    "What all studies of this lineage may spend on one viewer together, as far as they keep \
+                     the same ledger: another ledger knows nothing of this one. Nothing refills it.",
                     &format!("budget   = {}", page::numbers::short((10.0 * spent).max(1.0), 3)),
                 )
         });
         format!(
-            "{head}{}\nstudy    = {}\nas       = {}\nidentity = {}\ndata     = {}\n{}ledger   = \
-             \"{party}.ledger\"   # what was spent of the privacy budget: keep it safe\nreport   = \
+            "{head}{}\nstudy    = {}\nas       = {}\nidentity = {}\ndata     = {}\n{}{}report   = \
              \"{party}-report/\"\n{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
             reasons.collect::<String>(),
             beside(&self.study),
             quoted(party),
-            quoted(&format!("{party}.key")),
+            beside(&self.key),
             beside(self.data),
             said(why, &address),
             said(
-                "The stable name of these data over all their versions: the budget is kept under it.",
-                &format!("lineage  = {}", quoted(&lineage))
+                "What was spent of the privacy budget: keep it safe. A later study of these data has to name \
+                 this file and the key (tacit init --ledger), else its budget begins anew.",
+                &format!("ledger   = {}", beside(&self.ledger_file()))
+            ),
+            said(
+                "The stable name of these data over all their versions, under which the budget is kept.",
+                &format!("lineage  = {}", quoted(&self.lineage()))
             ),
             self.format_section(),
             self.kind,
         )
+    }
+
+    fn ledger_file(&self) -> PathBuf {
+        let new = || self.out.join(format!("{}.ledger", self.party));
+        self.common.ledger.clone().unwrap_or_else(new)
+    }
+
+    /// Says which ledger keeps the budget; nothing of a study without a price.
+    pub fn tell_ledger(&self) {
+        if self.cap.is_none() {
+            return;
+        }
+        let (ledger, lineage) = (self.ledger_file(), self.lineage());
+        let ledger = ledger.display();
+        output::say(&match &self.common.ledger {
+            Some(_) => format!(
+                "\nThe privacy budget goes on in {ledger}, under the lineage {lineage}: --lineage, if \
+                 earlier studies of these data had another one"
+            ),
+            None => format!(
+                "\nA new privacy ledger: {ledger}. It knows nothing of what other studies of these data \
+                 spent: where there are such, name theirs by --ledger FILE. Later ones: --ledger {ledger}"
+            ),
+        });
+    }
+
+    /// The stable name of the data.
+    fn lineage(&self) -> String {
+        self.common.lineage.clone().unwrap_or_else(|| match stem(self.data) {
+            stem if stem.is_empty() => self.party.clone(),
+            stem => stem,
+        })
     }
 
     fn format_section(&self) -> String {

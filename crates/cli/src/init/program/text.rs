@@ -251,6 +251,24 @@ impl AskedProgram {
             .collect()
     }
 
+    /// What to ask of a column without a mean, to stand behind an error; nothing where there is none.
+    pub fn instead_of_mean(&self, said: &str) -> Option<String> {
+        let is = |column: &&AskedColumn| column.name == said || column.file == said;
+        let column = self.columns.iter().find(is).filter(|column| column.bounds.is_none())?;
+        let name = &column.name;
+        Some(match column.labels() {
+            None => format!(
+                ". {name} is yes or no, and has a share instead of a mean: say --mean none, then write the \
+                 line \"share of {name}\" behind \"count\" in the study file, and take the # away before its \
+                 two lines (docs/questions.md)"
+            ),
+            Some((_, labels)) => format!(
+                ". {name} has labels ({}) and no mean: --by {name} counts the rows of each",
+                labels.join(", ")
+            ),
+        })
+    }
+
     /// What a column is called in its owner's file.
     pub fn in_file<'c>(&'c self, name: &'c str) -> &'c str {
         self.columns.iter().find(|column| column.name == name).map_or(name, |column| &column.file)
@@ -379,5 +397,24 @@ impl AskedProgram {
         let why = comment("Column of the program = column of its owner's file.");
         draft
             .set("columns", format!("{why}[columns]\n{}", self.columns.iter().map(line).collect::<String>()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_without_a_mean_says_what_to_ask_instead() {
+        let text = "[program]\ntext = \"\"\"\ncolumn age u7 a\ncolumn ill bit a\n\
+                    column dose u2 a labels \"none\" \"low\"\n\"\"\"\n\nask public rho 0.1\n\
+                    # mean of age between 0 100\n";
+        let mut draft = StudyDraft::new(String::new());
+        draft.set("program", text.to_owned());
+        let program = AskedProgram::of(&draft, "0.1");
+        let told = |name: &str| program.instead_of_mean(name).unwrap_or_default();
+        assert!(told("ill").contains("\"share of ill\" behind \"count\""), "{}", told("ill"));
+        assert!(told("dose").contains("(none, low) and no mean: --by dose"), "{}", told("dose"));
+        assert_eq!([told("age"), told("other")], ["", ""]);
     }
 }
