@@ -374,6 +374,25 @@ fn means_beyond_their_range_are_said() {
     assert!(said[0].contains("the means of all people do not subtract"), "{said:?}");
 }
 
+/// The interval of a difference can be that of noise alone as well, and then nothing else is said of it.
+#[test]
+fn differences_of_noise_alone_are_said() {
+    let all = |shown: &LiftView| noise_alone(shown).unwrap_or_default();
+    let mut shown = view(500, Some("EUR"), false, Some(estimate(-0.107, 0.295, Some([-0.078, 0.029]))));
+    assert_eq!(all(&shown), "");
+    let of = shown.cells[0].estimate.as_mut().expect("it has one");
+    of.noise_interval = of.interval;
+    assert!(
+        all(&shown).starts_with("1 interval of a difference is that of noise alone: "),
+        "{}",
+        all(&shown)
+    );
+    let of = shown.cells[0].estimate.as_mut().expect("it has one");
+    of.rates.iter_mut().flatten().for_each(|rate| rate.noise_half_width = rate.half_width);
+    let both = "2 intervals of means and 1 interval of a difference are those of noise alone: ";
+    assert!(all(&shown).starts_with(both) && !all(&shown).contains("No interval"), "{}", all(&shown));
+}
+
 /// An interval that ends where its range does says so; one that does not, or an older report, says nothing.
 #[test]
 fn a_cut_interval_says_where() {

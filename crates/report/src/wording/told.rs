@@ -195,21 +195,32 @@ pub fn ends_beyond(view: &LiftView) -> Option<&'static str> {
     )
 }
 
-/// What is said where the interval of an arm is that of noise alone.
+/// What is said where intervals are those of noise alone: the difference's by itself, for it can be one where
+/// those of its arms are not.
 pub fn noise_alone(view: &LiftView) -> Option<String> {
-    let rates = view.cells.iter().filter_map(|cell| cell.estimate?.rates);
-    let is_noise = |rate: &release::modes::ArmRate| {
-        rate.noise_half_width > 0.0 && rate.half_width <= rate.noise_half_width * (1.0 + 1e-9)
+    let is_noise = |whole: f64, noise: f64| noise > 0.0 && whole <= noise * (1.0 + 1e-9);
+    let half = |[low, high]: [f64; 2]| 0.5 * (high - low);
+    let estimates = || view.cells.iter().filter_map(|cell| cell.estimate);
+    let rates = estimates().filter_map(|of| of.rates).flatten();
+    let arms = rates.filter(|rate| is_noise(rate.half_width, rate.noise_half_width)).count();
+    let differences = estimates().filter(|of| is_noise(half(of.interval), half(of.noise_interval))).count();
+    let of = |count: usize, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 interval of {what}")),
+        _ => Some(format!("{count} intervals of {}s", &what[2..])),
     };
-    let alone = rates.flatten().filter(is_noise).count();
-    let of = match alone {
+    let named: Vec<String> =
+        [of(arms, "a mean"), of(differences, "a difference")].into_iter().flatten().collect();
+    let verb = match arms + differences {
         0 => return None,
-        1 => "1 of these intervals is",
-        _ => &format!("{alone} of these intervals are"),
+        1 => "is that",
+        _ => "are those",
     };
+    let rest = if differences == 0 { " No interval of a difference is." } else { "" };
     Some(format!(
-        "{of} that of noise alone: what chance adds is too small beside the noise to be told, so it is taken \
-         as nothing. The interval of the difference does not do that."
+        "{} {verb} of noise alone: what chance adds is too small beside the noise to be told, so it is taken \
+         as nothing.{rest}",
+        named.join(" and ")
     ))
 }
 
