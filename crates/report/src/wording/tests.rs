@@ -393,6 +393,19 @@ fn differences_of_noise_alone_are_said() {
     assert!(all(&shown).starts_with(both) && !all(&shown).contains("No interval"), "{}", all(&shown));
 }
 
+/// What a match of nobody looks like is said by the numbers alone, at all parties alike.
+#[test]
+fn means_that_noise_alone_gives_are_said() {
+    let of = |means: [f64; 2]| {
+        let shown = view(500, Some("EUR"), false, Some(estimate(means[0] - means[1], 0.8, Some(means))));
+        lost_in_noise(&shown)
+    };
+    let why = of([-0.078, 0.19]).expect("noise alone is 0.2 to either side");
+    assert!(why.contains("nobody in common") && why.contains("identifiers differently"), "{why}");
+    assert_eq!(of([0.3, 0.1]), None);
+    assert_eq!(lost_in_noise(&view(500, None, false, Some(estimate(0.1, 0.8, None)))), None);
+}
+
 /// An interval that ends where its range does says so; one that does not, or an older report, says nothing.
 #[test]
 fn a_cut_interval_says_where() {

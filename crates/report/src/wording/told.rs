@@ -224,6 +224,17 @@ pub fn noise_alone(view: &LiftView) -> Option<String> {
     ))
 }
 
+/// What is said where noise alone gives as much as the means of both arms. Sizes of a match are no part of a
+/// public result, so the numbers have to tell that nobody may have matched.
+pub fn lost_in_noise(view: &LiftView) -> Option<&'static str> {
+    let rates = super::overall(view)?.estimate?.rates?;
+    rates.iter().all(|rate| rate.mean.abs() <= rate.noise_half_width).then_some(
+        "The means of both arms are no larger than what noise alone gives. A study whose parties have nobody \
+         in common, for instance because they write identifiers differently, would show the same: do not \
+         take this result for one of a treatment that does nothing.",
+    )
+}
+
 /// Of sizes that a match disclosed with made-up rows in them.
 pub fn made_up_rows(report: &RunReport) -> &'static str {
     if report.disclosed.dummies.is_some() { ", made-up ones among them" } else { "" }
