@@ -406,6 +406,19 @@ fn means_that_noise_alone_gives_are_said() {
     assert_eq!(lost_in_noise(&view(500, None, false, Some(estimate(0.1, 0.8, None)))), None);
 }
 
+/// Digits that do not subtract have a sentence; digits that do have none.
+#[test]
+fn digits_that_do_not_subtract_are_said() {
+    let said = |means: [f64; 2]| {
+        let shown = view(500, Some("EUR"), false, Some(estimate(means[0] - means[1], 1.5, Some(means))));
+        means_beyond(&shown).concat()
+    };
+    // 12.51 - 5.86 = 6.64, as 12.505 - 5.864 is 6.641.
+    let off = said([12.5051, 5.8641]);
+    assert!(off.contains("may be off by one in the last digit"), "{off}");
+    assert_eq!(said([12.51, 5.86]), "");
+}
+
 /// An interval that ends where its range does says so; one that does not, or an older report, says nothing.
 #[test]
 fn a_cut_interval_says_where() {

@@ -1,7 +1,7 @@
 //! What is said of the numbers as a whole: how many there are, how often chance misleads, what noise and
 //! made-up rows do to them.
 
-use super::{cell_name, label, noun};
+use super::{MeanScale, cell_name, label, noun};
 use crate::{CellView, CountView, LiftView, RunReport};
 use base::clean;
 use data::InputReport;
@@ -157,14 +157,32 @@ pub fn means_beyond(view: &LiftView) -> Vec<String> {
     let mut said: Vec<String> = said
         .map(|(side, names)| {
             format!(
-                "Noise put the mean of {} {side}, where no true mean is. It is shown as it came out: so the \
-                 arms subtract to the difference, and are right on average.",
+                "Noise put the mean of {} {side}, where no true mean is. It is shown as it came out: so, \
+                 before rounding, the arms subtract to the difference, and are right on average.",
                 listed(&names)
             )
         })
         .collect();
     said.extend(floored(view));
+    said.extend(rounded_apart(view));
     said
+}
+
+/// What is said where the digits of arms do not subtract to those of the difference beside them.
+fn rounded_apart(view: &LiftView) -> Option<String> {
+    let scale = MeanScale::of([view]);
+    // The digits alone: all have as many decimals. Powers of ten are none.
+    let digits = |mean: f64| scale.show(mean).replace([',', '.'], "").parse::<i128>().ok();
+    let is_apart = |of: release::modes::LiftEstimate| {
+        let [test, control] = of.rates?.map(|rate| digits(rate.mean));
+        // More than one is no matter of rounding.
+        Some((test? - control? - digits(of.lift)?).abs() == 1)
+    };
+    let mut cells = view.cells.iter().filter_map(|cell| is_apart(cell.estimate?));
+    cells.any(|apart| apart).then(|| {
+        "Each number is rounded by itself: arms and their difference may be off by one in the last digit."
+            .to_owned()
+    })
 }
 
 /// Earlier versions wrote 0 for a mean below 0.
