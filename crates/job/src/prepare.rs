@@ -528,10 +528,19 @@ fn place_of(line: usize) -> String {
     format!("the program that begins at line {line} of the study: ")
 }
 
+/// A fault of a program's text with its line in the study, where an editor finds it.
+fn in_study(begins: usize, fault: &str) -> String {
+    let own = fault.strip_prefix("line ").and_then(|rest| rest.split_once(',')?.0.parse::<usize>().ok());
+    match own {
+        Some(own) => format!("{fault} (line {} of the study)", begins + own - 1),
+        None => fault.to_owned(),
+    }
+}
+
 /// A user's own program: its parties and columns must be the study's.
 fn own_program(study: &Study, own: &study::ProgramSource, line: usize) -> Result<Program, Error> {
     let place = |text: String| Error::input(place_of(line) + &text);
-    let program = Program::parse(&own.text).map_err(|e| place(e.to_string()))?;
+    let program = Program::parse(&own.text).map_err(|e| place(in_study(line, &e.to_string())))?;
     let RowInfluence { spread, alone, .. } = influence(&study.matching);
     if let (Class::Dp, Some(party)) =
         (program.class, program.degrees.iter().position(|degree| u64::from(*degree) < spread))
