@@ -5,6 +5,7 @@ mod studies;
 
 use base::Error;
 use clap::{Args, Subcommand};
+use privacy::ledger::Ledger;
 use serde_json::json;
 use service::{COMMAND_LINE, DataFindings, House, Listening, RulesFile, RulesStanding, Store};
 use std::os::unix::process::CommandExt;
@@ -182,13 +183,17 @@ fn backup(path: &Path, folder: &Path, as_json: bool) -> Result<(), Error> {
 }
 
 fn restored(path: &Path, as_json: bool) -> Result<(), Error> {
-    let store = Store::open(&RulesFile::read(path)?.settings.store)?;
+    let settings = RulesFile::read(path)?.settings;
+    let store = Store::open(&settings.store)?;
     let Some(at) = store.is_copy_of()? else {
         return Err(Error::input("this store is no copy, or somebody has said already that it may be used"));
     };
     let day = study::time::date(at.cast_signed());
-    let what = format!("a copy of {day} is used from now on");
-    store.use_copy(&service::RecordedAct { by: COMMAND_LINE, what: &what, to: "", at: service::now() })?;
+    if settings.ledger.exists() {
+        // The ledger may be a copy, too, and `state` an older one.
+        Ledger::open(&settings.ledger)?.forget_promises(None)?;
+    }
+    store.use_copy(&day, service::now())?;
     match as_json {
         true => output::print_json(&json!({ "restored": at })),
         false => output::print(&format!("The copy of {day} may be used. Everybody signs in anew.")),

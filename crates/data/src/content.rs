@@ -79,7 +79,7 @@ pub(crate) struct MetBytes(Arc<Mutex<(u64, blake3::Hasher)>>);
 
 impl MetBytes {
     /// The same bytes.
-    pub fn of(&self, file: File) -> impl Read + 'static {
+    pub fn of(&self, file: impl Read + 'static) -> impl Read + 'static {
         MetRead { file, met: self.clone() }
     }
 
@@ -95,12 +95,12 @@ impl MetBytes {
     }
 }
 
-struct MetRead {
-    file: File,
+struct MetRead<R> {
+    file: R,
     met: MetBytes,
 }
 
-impl Read for MetRead {
+impl<R: Read> Read for MetRead<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(into)?;
         let (len, hash) = &mut *self.met.locked();

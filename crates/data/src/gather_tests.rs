@@ -1,7 +1,10 @@
 //! Rows that do not fit into memory are what they are where they do.
 
+use crate::complaints::Complaints;
 use crate::gather::{ReadingMemory, SpoolRoom};
-use crate::{InputReport, RecentBlocks, RowShape, RowStore, read_rows};
+use crate::source::DataLocation;
+use crate::table::{RowSink, TableCell, file_parts, read_part};
+use crate::{InputReport, RecentBlocks, Row, RowShape, RowStore, read_rows};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use base::{Error, PartyId, Seed};
 use parquet::arrow::ArrowWriter;
@@ -236,7 +239,8 @@ fn parts_of_one_csv_file_are_the_same() {
         _ => line.to_owned(),
     });
     let gaps = lines(&|i, line| if i % 700 == 9 { format!("\n{line}") } else { line.to_owned() });
-    for text in [&text, &text.replace('\n', "\r\n"), &quoted, &gaps] {
+    let mark = format!("\u{feff}\n{text}");
+    for text in [&text, &text.replace('\n', "\r\n"), &quoted, &gaps, &mark] {
         assert!(text.len() > 5 << 16, "several parts");
         both(folder.path(), text, &first, 0, |whole, parts| {
             let report = &whole.as_ref().unwrap_or_else(|e| panic!("{e}")).1;
@@ -314,4 +318,71 @@ fn damaged_blocks_are_refused() {
     store.delete(name).unwrap();
     assert!(rows.block(0).is_err() && rows.block(1).is_ok());
     assert!(rows.in_memory("a test").err().unwrap().to_string().contains("raise `memory`"));
+}
+
+/// What stands in the first column of each row.
+struct FirstCells(Vec<String>);
+
+impl RowSink for FirstCells {
+    fn columns(&self) -> Vec<String> {
+        vec!["id".into()]
+    }
+
+    fn row(&mut self, _: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
+        let TableCell::Text(id) = cells[0] else { panic!("{cells:?}") };
+        self.0.push(id.to_owned());
+        Ok(())
+    }
+}
+
+/// Who puts another file in the place of one that is read in parts changes no row; who writes into it, or
+/// cuts it, is found out.
+#[test]
+fn a_file_that_is_read_in_parts_is_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |sort: &str| (0..20_000).map(|i| format!("{sort} {i}")).collect::<Vec<_>>();
+    let write = |path: &Path, rows: &[String]| match path.extension().unwrap() == "csv" {
+        true => std::fs::write(path, format!("id\n{}\n", rows.join("\n"))).unwrap(),
+        false => {
+            let ids: ArrayRef = Arc::new(StringArray::from_iter_values(rows));
+            let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
+            let groups = WriterProperties::builder().set_max_row_group_row_count(Some(4000)).build();
+            let file = std::fs::File::create(path).unwrap();
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(groups)).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+        }
+    };
+    for name in ["rows.csv", "rows.parquet"] {
+        let path = folder.path().join(name);
+        let read = |meanwhile: &dyn Fn()| -> Result<Vec<String>, String> {
+            write(&path, &rows("person"));
+            let data = DataLocation::from(&path);
+            let parts = file_parts(data, 3).unwrap();
+            assert!(parts.len() > 2, "{name}: several parts");
+            let (mut ids, mut complaints) = (FirstCells(Vec::new()), Complaints::default());
+            for (at, part) in parts.iter().enumerate() {
+                if at == 1 {
+                    meanwhile();
+                }
+                read_part(part, data.format, &mut ids, &mut complaints).map_err(|e| e.to_string())?;
+            }
+            Ok(ids.0)
+        };
+        let replace = || {
+            let other = folder.path().join(format!("new.{name}"));
+            write(&other, &rows("somebody else"));
+            std::fs::rename(other, &path).unwrap();
+        };
+        assert!(read(&replace).unwrap() == rows("person"), "{name}");
+        let cut = || {
+            let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+        };
+        let told = format!("{} was changed while it was read; run again", path.display());
+        for into in [&cut as &dyn Fn(), &|| write(&path, &rows("others"))] {
+            let said = read(into).unwrap_err();
+            assert!(said.contains(&told), "{said}");
+        }
+    }
 }

@@ -5,13 +5,13 @@
 //! are on their way, of Parquet [`WINDOWS`] bytes over all columns that are wanted, each byte of them once.
 
 use crate::content::MetBytes;
+use crate::shared_file::SharedFile;
 use base::Error;
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{InputObject, InputPart, PART_BYTES};
@@ -28,7 +28,7 @@ const TAIL: u64 = 1 << 16;
 /// A file, or an object as it was listed.
 pub(crate) enum InputFile {
     /// With what goes by of it, where that is wanted.
-    Local(File, Option<MetBytes>),
+    Local(SharedFile, Option<MetBytes>),
     Object(Arc<ObjectFile>),
 }
 
@@ -81,6 +81,14 @@ impl InputFile {
         Self::Object(Arc::new(ObjectFile { object, failure, windows }))
     }
 
+    /// A file of this machine, which several may read at once.
+    pub fn shared(self) -> Option<SharedFile> {
+        match self {
+            Self::Local(file, _) => Some(file),
+            Self::Object(_) => None,
+        }
+    }
+
     /// Where a failure to read will be noted.
     pub fn failure(&self) -> InputFailure {
         match self {
@@ -98,8 +106,8 @@ impl InputFile {
     /// The bytes from the first to the last.
     pub fn text(self) -> Box<dyn Read> {
         match self {
-            Self::Local(file, None) => Box::new(file),
-            Self::Local(file, Some(met)) => Box::new(met.of(file)),
+            Self::Local(file, None) => Box::new(file.text()),
+            Self::Local(file, Some(met)) => Box::new(met.of(file.text())),
             Self::Object(file) => Box::new(ObjectText { file, here: Bytes::new(), asked: 0, ahead: None }),
         }
     }
@@ -209,7 +217,7 @@ impl ObjectFile {
 impl Length for InputFile {
     fn len(&self) -> u64 {
         match self {
-            Self::Local(file, _) => Length::len(file),
+            Self::Local(file, _) => file.len(),
             Self::Object(file) => file.object.size(),
         }
     }
@@ -220,7 +228,7 @@ impl ChunkReader for InputFile {
 
     fn get_read(&self, start: u64) -> Result<Box<dyn Read>, ParquetError> {
         Ok(match self {
-            Self::Local(file, _) => Box::new(file.get_read(start)?),
+            Self::Local(file, _) => Box::new(BufReader::new(file.range(start..file.len()))),
             Self::Object(file) => {
                 Box::new(ObjectRead { file: Arc::clone(file), here: Bytes::new(), at: start })
             }
@@ -229,7 +237,13 @@ impl ChunkReader for InputFile {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         match self {
-            Self::Local(file, _) => file.get_bytes(start, length),
+            Self::Local(file, _) => {
+                let end = start.checked_add(length as u64).filter(|end| *end <= file.len());
+                let end = end.ok_or_else(|| ParquetError::EOF(format!("{length} bytes at {start}")))?;
+                let mut bytes = vec![0; length];
+                file.range(start..end).read_exact(&mut bytes)?;
+                Ok(bytes.into())
+            }
             Self::Object(file) => Ok(file.from(start, length as u64)?.slice(..length)),
         }
     }

@@ -32,6 +32,7 @@ mod repeats;
 mod report;
 mod row_store;
 mod rows;
+mod shared_file;
 mod sheet_file;
 pub mod sketch;
 mod source;

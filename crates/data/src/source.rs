@@ -2,6 +2,7 @@
 //! plain or packed, and Parquet.
 
 use crate::input::InputFile;
+use crate::shared_file::SharedFile;
 use crate::stream::RowStream;
 use base::Error;
 use std::fs::File;
@@ -152,8 +153,9 @@ impl InputItem {
         let (file, what, bytes, format) = match self {
             Self::File(path) => {
                 let file = File::open(path).map_err(|e| Error::reading(format!("cannot open {name}"), &e))?;
-                let metadata = file.metadata().map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
-                (InputFile::Local(file, None), "file", metadata.len(), DataFormat::by_name(path))
+                let file = SharedFile::new(file).map_err(|e| Error::io(format!("cannot read {name}"), &e))?;
+                let bytes = file.len();
+                (InputFile::Local(file, None), "file", bytes, DataFormat::by_name(path))
             }
             Self::Object(object) => {
                 let (bytes, format) = (object.size(), DataFormat::by_name(Path::new(object.key())));

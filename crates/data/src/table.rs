@@ -4,6 +4,8 @@ use super::Row;
 use super::complaints::Complaints;
 use super::content::FileHash;
 use super::csv_parts::{self, Skipped, TextSpan};
+use super::input::InputFile;
+use super::shared_file::SharedFile;
 use super::source::{self, CsvPacking, DataFormat, DataLocation, InputItem};
 use super::{csv_file, parquet_file, sheet_file};
 use base::{Error, ErrorPlace};
@@ -236,6 +238,8 @@ pub(crate) struct FilePart {
     groups: Option<Range<usize>>,
     /// The same of a CSV file.
     span: Option<TextSpan>,
+    /// A file of this machine that is read in parts, and in which form.
+    shared: Option<(SharedFile, DataFormat)>,
     /// Whether the hash of its bytes is wanted.
     pub hashed: bool,
 }
@@ -247,11 +251,16 @@ pub(crate) fn file_parts(data: DataLocation<'_>, least: usize) -> Result<Vec<Fil
     let each = least.div_ceil(items.len().max(1));
     let mut parts = Vec::with_capacity(items.len());
     for (number, item) in items.into_iter().enumerate() {
-        let groups = if each > 1 { row_groups(&item) } else { 0 };
-        let spans = if each > 1 { text_spans(&item, data.format, each) } else { None };
+        // What cannot be opened is one part, and whoever reads it says why.
+        let opened = if each > 1 { item.open().ok() } else { None };
+        let groups = opened.as_ref().map_or(0, row_groups);
+        let shared = opened.and_then(|(file, form)| Some((file.shared()?, form)));
+        let spans = shared.as_ref().and_then(|shared| text_spans(shared, data.format, each));
         let size = groups.div_ceil(each).max(1);
+        let shared = shared.filter(|_| groups > 0 || spans.is_some());
         let mut part = |groups, span| {
-            parts.push(FilePart { number, item: item.clone(), groups, span, hashed: false });
+            let (item, shared) = (item.clone(), shared.clone());
+            parts.push(FilePart { number, item, groups, span, shared, hashed: false });
         };
         match (groups, spans) {
             (0, None) => part(None, None),
@@ -263,19 +272,22 @@ pub(crate) fn file_parts(data: DataLocation<'_>, least: usize) -> Result<Vec<Fil
 }
 
 /// Row groups of a Parquet file; 0 of any other, and of what is none.
-fn row_groups(item: &InputItem) -> usize {
-    match item.open() {
-        Ok((file, DataFormat::Parquet)) => parquet_file::row_groups(&file).unwrap_or(0),
+fn row_groups((file, form): &(InputFile, DataFormat)) -> usize {
+    match form {
+        DataFormat::Parquet => parquet_file::row_groups(file).unwrap_or(0),
         _ => 0,
     }
 }
 
 /// Parts of a plain CSV file of this machine, in UTF-8; none of any other.
-fn text_spans(item: &InputItem, format: &InputFormat, most: usize) -> Option<Vec<TextSpan>> {
-    let path = item.path()?;
-    let is_text = matches!(DataFormat::by_name(path), None | Some(DataFormat::Csv(CsvPacking::Plain)));
+fn text_spans(
+    (file, form): &(SharedFile, DataFormat),
+    format: &InputFormat,
+    most: usize,
+) -> Option<Vec<TextSpan>> {
+    let is_text = *form == DataFormat::Csv(CsvPacking::Plain);
     let is_utf8 = matches!(format.encoding, None | Some(TextEncoding::Utf8));
-    if is_text && is_utf8 { csv_parts::spans(path, most) } else { None }
+    if is_text && is_utf8 { csv_parts::spans(file, most) } else { None }
 }
 
 /// Reads a part of a party's files into a sink. Returns the file and the number of rows read.
@@ -295,15 +307,16 @@ pub(crate) fn read_part(
         let rows = stream.read(&mut table)?;
         return Ok((files, rows));
     }
-    let (mut file, form) = part.item.open()?;
+    let (mut file, form) = match &part.shared {
+        Some((shared, form)) => (InputFile::Local(shared.clone(), None), *form),
+        None => part.item.open()?,
+    };
     let (failure, size) = (file.failure(), Length::len(&file));
     let met = if part.hashed { file.watch() } else { None };
     let read = match form {
         DataFormat::Parquet => parquet_file::read((file, part.groups.as_ref()), &mut table),
-        DataFormat::Csv(packing) => match (&part.span, part.item.path()) {
-            (Some(span), Some(path)) => {
-                span.open(path).and_then(|text| csv_file::read(text, span.skipped(), &mut table))
-            }
+        DataFormat::Csv(packing) => match (&part.span, &part.shared) {
+            (Some(span), Some((shared, _))) => csv_file::read(span.open(shared), span.skipped(), &mut table),
             _ => {
                 let text = packing.unpacked(file.text());
                 text.and_then(|text| csv_file::read(text, Skipped::default(), &mut table))
@@ -311,6 +324,10 @@ pub(crate) fn read_part(
         },
         DataFormat::Sheet => sheet_file::read(file, &mut table),
     };
+    if let Some((shared, _)) = &part.shared {
+        // Whatever was read, or found wrong, may be of no file that there ever was.
+        shared.expect_unchanged(&files.all[0].name)?;
+    }
     // What hid the rows from a decoder is not the decoder's to say.
     let rows = read.map_err(|error| failure.first().unwrap_or(error))?;
     files.all.iter_mut().for_each(|file| file.hash = met.as_ref().and_then(|met| met.whole(size)));

@@ -28,7 +28,7 @@ use base::{Error, PartyId};
 use data::{DataLocation, InputReport, RowShape, RowStore};
 use matching::pid::LaneNotes;
 use privacy::ledger::{Bytes32, Ledger};
-use promises::PromiseBook;
+use promises::{PromiseBook, matches_of};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -261,10 +261,10 @@ impl RunLog {
             log.put_back = log.matched.is_none();
             log.forget_match()?;
         }
-        if let Some(mut under_way) = log.under_way.take()
-            && under_way.look(&log.state)?
+        if let Some(under_way) = &mut log.under_way
+            && !under_way.look(&log.state)?
         {
-            log.under_way = Some(under_way);
+            log.forget_match()?;
         }
         log.counted = log.matched.is_some() || log.under_way.is_some();
         Ok(log)
@@ -280,7 +280,8 @@ impl RunLog {
                 self.under_way = Some(UnderWay::of(*record));
                 (self.matched, self.units) = (None, Vec::new());
             }
-            KeptRecord::Void => self.under_way = None,
+            // Whoever wrote that may have been killed before the ledger had it.
+            KeptRecord::Void => self.under_way.take().map_or(Ok(()), |over| self.book.end(&over))?,
             KeptRecord::Noted(notes) => self.matching_mut()?.notes = *notes,
             KeptRecord::Pin(pin) => self.matching_mut()?.pin(pin),
             KeptRecord::Matched(record) => (self.matched, self.units) = (Some(*record), Vec::new()),
@@ -308,7 +309,7 @@ impl RunLog {
             (None, None) if self.put_back => format!(
                 "goes on with the run of {} that broke off: its rows are read, and its match is made anew: \
                  what the peer has promised in it is not in {} as the ledger has it, as where a folder was \
-                 put back or restored",
+                 put back or restored, or a process was killed as the match began",
                 day(),
                 self.place()
             ),
@@ -448,8 +449,9 @@ impl RunLog {
             if !self.book.add(self.matching()?, &to)? {
                 self.fenced = true;
                 return Err(Error::input(format!(
-                    "{}: the ledger {} has promises of another match of this study and these data: two \
-                     processes of this party are at it; let one of them end",
+                    "{}: the ledger {} has promises of another match of this study and these data, or \
+                     none: two processes of this party are at it, or `tacit state drop` was called. This \
+                     match is lost; let the other one end, and run again: it is made anew",
                     self.place(),
                     self.book.lock()?.path().display()
                 )));
@@ -721,7 +723,8 @@ pub(crate) fn journal_of(party: &PartySetup, study: &str) -> Option<PathBuf> {
 }
 
 /// Removes runs from a party's state: those of these names, or all that are this party's, and what their
-/// matches have in `work`, keys first. Gives the names.
+/// matches have in `work`, keys first. Gives the names. Their matches do not go on if they come back; where
+/// all are removed, or a run cannot be read, no match that the ledger knows does.
 ///
 /// # Errors
 /// When there is none of such a name, a process of this machine leads one, or the store fails.
@@ -733,14 +736,14 @@ pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, E
         return Err(Error::input(format!("{}: no run {run} is kept there", store.url())));
     }
     if names.is_empty() {
-        return Ok(Vec::new());
+        return promises::forget(&party.ledger, None).map(|()| Vec::new());
     }
     let key = match state_key(party) {
         // What is named goes, whoever could open it.
         Err(_) if !wanted.is_empty() => None,
         key => Some(key?),
     };
-    let mut dropped = Vec::new();
+    let (mut dropped, mut matches) = (Vec::new(), Some(Vec::new()).filter(|_| !wanted.is_empty()));
     for name in names {
         let records = key.as_ref().and_then(|key| name.records(&store, key, &party.as_party).ok());
         let is_meant = if wanted.is_empty() { records.is_some() } else { wanted.contains(&name.short()) };
@@ -749,12 +752,15 @@ pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, E
         }
         name.remove(&store)?;
         dropped.push(name.short());
+        let own = records.as_ref().and_then(|records| matches_of(records, &name.place(&store)));
+        matches = matches.zip(own).map(|(all, own)| [all, own].concat());
         let begun = records.and_then(|records| BegunRecord::read(records.first()?).ok());
         let journal = begun.and_then(|begun| journal_of(party, &begun.study));
         if let Some(journal) = journal.filter(|folder| folder.exists()) {
             matching::forget(&journal)?;
         }
     }
+    promises::forget(&party.ledger, matches.as_deref())?;
     Ok(dropped)
 }
 

@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv6Addr};
 const SHARES: usize = 8;
 
 /// Connections and where they come from.
-pub(crate) struct Crowd<T> {
+pub struct Crowd<T> {
     most: usize,
     share: usize,
     members: Vec<(IpAddr, T)>,
@@ -27,7 +27,8 @@ pub(crate) struct Crowd<T> {
 
 impl<T> Crowd<T> {
     /// At most `most` of them, and at least one.
-    pub(crate) fn new(most: usize) -> Self {
+    #[must_use]
+    pub fn new(most: usize) -> Self {
         Self::with_share(most, most.max(1) / SHARES)
     }
 
@@ -37,7 +38,7 @@ impl<T> Crowd<T> {
     }
 
     /// Takes one more; returns the one that had to go for it.
-    pub(crate) fn admit(&mut self, from: IpAddr, new: T) -> Option<T> {
+    pub fn admit(&mut self, from: IpAddr, new: T) -> Option<T> {
         let goes = (self.members.len() >= self.most).then(|| self.evict()).flatten();
         self.members.push((subscriber(from), new));
         goes
@@ -58,7 +59,7 @@ impl<T> Crowd<T> {
     }
 
     /// Takes out those of whom `gone` says so.
-    pub(crate) fn take(&mut self, mut gone: impl FnMut(&T) -> bool) -> Vec<T> {
+    pub fn take(&mut self, mut gone: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         let mut at = 0;
         while at < self.members.len() {

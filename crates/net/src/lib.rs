@@ -36,6 +36,7 @@ mod window;
 
 pub use channel::{Channel, pair};
 pub use connect::{ChannelSecurity, Channels, Meet, Meeting, Rendezvous, Status};
+pub use crowd::Crowd;
 pub use farewell::Farewell;
 pub use faults::InjectedFault;
 pub use hello::FORMAT_VERSION;

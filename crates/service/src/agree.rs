@@ -1,7 +1,7 @@
 //! Signing a consent: what was weighed becomes its terms.
 
 use crate::settings::HouseSettings;
-use crate::store::{OwnConsent, Speaker, Store};
+use crate::store::{ApprovedTerms, COMMAND_LINE, ConsentRight, OwnConsent, Speaker, Store};
 use crate::weigh::{WeighedCharge, WeighedStudy};
 use base::{Error, unhex};
 use net::{Identity, KeyFingerprint};
@@ -23,10 +23,19 @@ pub struct AgreeOrder {
     pub runs: u8,
     /// Days that it holds.
     pub days: u64,
-    /// People who agreed.
-    pub persons: u8,
     /// The text that was read.
     pub words: String,
+    /// The hash of the rules by which it is weighed; none: nobody has accepted any.
+    pub rules: Option<[u8; 32]>,
+}
+
+impl AgreeOrder {
+    /// What the other of two stewards has to have agreed to.
+    #[must_use]
+    pub fn approval(&self) -> ApprovedTerms {
+        let words = digest_of_words(&self.words);
+        ApprovedTerms { data: self.data.clone(), words, runs: self.runs, days: self.days }
+    }
 }
 
 /// Consents for this organisation, where nothing stands against it.
@@ -48,26 +57,44 @@ pub fn agree(
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
     let at_ms = crate::link::now_ms();
+    let set = settings.data.get(&order.data);
+    let set = set.ok_or_else(|| Error::input(format!("there is no [data.{}]", order.data)))?;
+    let two = set.two_person;
+    if two && order.by == COMMAND_LINE {
+        return Err(Error::refused(format!(
+            "two stewards decide on {} (two_person of service.toml), so it is consented to by the page",
+            order.data
+        )));
+    }
+    let approval = order.approval();
     let terms = ConsentTerms {
         program,
         charges: bounds(&weighed.charges, order.runs)?,
-        words: digest_of_words(&order.words),
+        words: approval.words,
         data: commit_to_data(&salt, &tag),
         expires_ms: at_ms + order.days * DAY_MS,
         windows: Vec::new(),
         runs: order.runs,
-        persons: order.persons,
+        persons: if two { 2 } else { 1 },
         seal: None,
     };
     let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
     let own = OwnConsent { by, data, salt, tag, version, words };
-    store.consent(Speaker { by: &order.by, identity: &identity, at_ms }, &order.id, terms, &own)
+    let separate = settings.policy.separate_duties;
+    let approval = two.then_some(&approval);
+    let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval };
+    store.consent(Speaker { by: &order.by, identity: &identity, at_ms }, &order.id, terms, &own, &right)
+}
+
+/// How many matches of so many runs are paid for: sizes of each from the third one on again.
+pub fn matches_paid(runs: u8) -> Rational {
+    ratio(runs.saturating_sub(1).max(1), 1_u8)
 }
 
 /// What so many runs are charged at most: one release, and sizes of each match from the third one on again.
 fn bounds(charges: &[WeighedCharge], runs: u8) -> Result<Vec<ChargeBound>, Error> {
     let value = |text: &str| text.parse::<Rational>().map_err(|_| Error::misuse("a charge is a number"));
-    let times: Rational = ratio(runs.saturating_sub(1).max(1), 1_u8);
+    let times = matches_paid(runs);
     let everybody = charges.iter().filter(|charge| charge.viewer.is_none());
     let everybody: Rational = everybody
         .map(|charge| value(&charge.release))

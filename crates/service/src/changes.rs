@@ -39,6 +39,9 @@ pub struct AccessChange {
     pub account: String,
     /// Whether it is added with that.
     pub new: bool,
+    /// The roles that it had when this was proposed: by them it was decided whether it takes a link.
+    #[serde(default)]
+    pub held: Vec<Grant>,
     /// A role that it gets.
     pub give: Option<Grant>,
     /// The hash of a link that it gets in place of its password, in hex digits.
@@ -93,8 +96,25 @@ impl ChangeDecision {
 pub struct ChangeFacts {
     /// The roles of who proposed it; none where that account was ended.
     pub proposer: Option<Vec<Grant>>,
-    /// The roles of the account that it is about.
-    pub subject: Vec<Grant>,
+    /// What the account that it is about has.
+    pub subject: AccountAccess,
+}
+
+/// What whoever gets into an account may do and read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountAccess {
+    /// Its roles.
+    pub grants: Vec<Grant>,
+    /// The data sets of reports that were given to it; none: of a study that has no data set here.
+    pub reports: Vec<Option<String>>,
+}
+
+impl AccountAccess {
+    /// Whether a link into the account takes two people.
+    #[must_use]
+    pub fn takes_two(&self) -> bool {
+        is_weighty(&self.grants) || !self.reports.is_empty()
+    }
 }
 
 /// Whether somebody with these roles gets in only by two people.
@@ -152,13 +172,25 @@ impl ProposedChange {
         }
     }
 
-    /// Whether somebody's roles are the fitting ones, whoever proposed it; `held` are those of the account.
+    /// Whether what it was decided by is still so: the account has the roles that it had then.
     #[must_use]
-    pub fn is_for(&self, actor: &Asker, held: &[Grant]) -> bool {
+    pub fn still_fits(&self, facts: &ChangeFacts) -> bool {
+        match self {
+            Self::Access(change) => change.held == facts.subject.grants,
+            // Accepting a text compares the one before.
+            Self::Rules(_) => true,
+        }
+    }
+
+    /// Whether somebody's roles are the fitting ones, whoever proposed it; `held` is what the account has.
+    #[must_use]
+    pub fn is_for(&self, actor: &Asker, held: &AccountAccess) -> bool {
         match self {
             Self::Access(change) => {
                 let other = !actor.separate || actor.name != change.account;
-                other && change.opens(held).iter().all(|grant| may_open(actor, grant))
+                let roles = change.opens(&held.grants).iter().all(|grant| may_open(actor, grant));
+                let mut reports = held.reports.iter().filter(|_| change.link.is_some());
+                other && roles && reports.all(|data| may_show(actor, data.as_deref()))
             }
             Self::Rules(change) => change.is_for(actor, change.as_steward != actor.separate),
         }
@@ -213,9 +245,13 @@ impl AccessChange {
 fn may_open(actor: &Asker, grant: &Grant) -> bool {
     match (grant.role, &grant.data) {
         (HouseRole::Operator, _) => may(actor, Action::ConfirmOperator, Subject::House),
-        (_, Some(data)) => may(actor, Action::ConfirmAccess, Subject::Data(data)),
-        (_, None) => may(actor, Action::ConfirmAccess, Subject::House),
+        (_, data) => may_show(actor, data.as_deref()),
     }
+}
+
+/// Whether somebody may say that another person sees what concerns some data, or all.
+fn may_show(actor: &Asker, data: Option<&str>) -> bool {
+    may(actor, Action::ConfirmAccess, data.map_or(Subject::House, Subject::Data))
 }
 
 #[cfg(test)]
@@ -232,12 +268,14 @@ mod tests {
 
     fn access(give: Option<&str>, link: bool) -> ProposedChange {
         let (account, link) = ("eve".to_owned(), link.then(|| "00".repeat(32)));
-        ProposedChange::Access(AccessChange { account, new: false, give: give.map(grant), link })
+        let (held, give) = (Vec::new(), give.map(grant));
+        ProposedChange::Access(AccessChange { account, new: false, held, give, link })
     }
 
     fn facts(proposer: Option<&str>, subject: &[&str]) -> ChangeFacts {
         let proposer = proposer.map(|role| vec![grant(role)]);
-        ChangeFacts { proposer, subject: subject.iter().map(|role| grant(role)).collect() }
+        let grants = subject.iter().map(|role| grant(role)).collect();
+        ChangeFacts { proposer, subject: AccountAccess { grants, reports: Vec::new() } }
     }
 
     #[test]
@@ -267,6 +305,14 @@ mod tests {
         assert!(!confirms(&access(None, true), "sam", "steward=a", &of_both));
         assert!(confirms(&access(None, true), "sam", "steward", &of_both));
         assert!(confirms(&access(Some("analyst=a"), false), "sam", "steward=a", &of_both));
+        // So does it open the reports that were given to it.
+        let mut of_reader = facts(Some("operator"), &["viewer"]);
+        of_reader.subject.reports = vec![Some("a".to_owned())];
+        assert!(confirms(&access(None, true), "sam", "steward=a", &of_reader));
+        assert!(!confirms(&access(None, true), "sam", "steward=b", &of_reader));
+        assert!(!confirms(&access(None, true), "oscar", "operator", &of_reader));
+        assert!(!confirms(&access(Some("operator"), true), "oscar", "operator", &of_reader));
+        assert!(confirms(&access(Some("operator"), false), "oscar", "operator", &of_reader));
         // Who proposed it must still be allowed to.
         assert!(!confirms(&steward, "sam", "steward", &facts(None, &[])));
         assert!(!confirms(&steward, "sam", "steward", &facts(Some("viewer"), &[])));

@@ -6,6 +6,7 @@
 //! What a peer says never names an address: whom this side dials stands in `service.toml` alone.
 
 mod board;
+mod keys;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -13,19 +14,22 @@ mod trial;
 mod wire;
 
 pub use board::{LinkBoard, LinkStanding};
+pub use keys::LinkKeys;
 pub use trial::test_peer;
 
 use crate::settings::{HouseSettings, ServicePeer};
 use crate::web::House;
 use base::Error;
-use net::KeyFingerprint;
+use futures_util::future::{Either, select};
 use net::services::{HELLO_BYTES, ServiceHello, ServiceTls, proven_key};
+use net::{Crowd, KeyFingerprint};
 use rustls::pki_types::ServerName;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
@@ -70,37 +74,48 @@ pub fn peer_of<'a>(settings: &'a HouseSettings, key: &KeyFingerprint) -> Option<
 }
 
 async fn listen(house: Arc<House>, listener: TcpListener) {
-    let strangers = Arc::new(Semaphore::new(STRANGERS));
+    // Who has to go for one more sees that its place is dropped.
+    let mut strangers = Crowd::new(STRANGERS);
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, from)) = listener.accept().await else {
             sleep(LOOK).await;
             continue;
         };
-        // Who comes when all places are taken waits for nothing: it dials again.
-        let Ok(place) = strangers.clone().try_acquire_owned() else { continue };
+        let (keeps, place) = oneshot::channel::<()>();
+        strangers.take(oneshot::Sender::is_closed);
+        drop(strangers.admit(from.ip(), keeps));
         let house = house.clone();
         tokio::spawn(async move {
-            let came = timeout(PATIENCE, welcome(&house, stream)).await;
-            drop(place);
-            if let Ok(Some((peer, stream))) = came {
+            if let Some((peer, stream)) = prove(&house, stream, place).await {
                 speak(house, peer, stream, false).await;
             }
         });
     }
 }
 
-fn tls(house: &House) -> Option<ServiceTls> {
-    let paused = house.store().paused().ok()?;
-    let settings = house.rules().settings;
-    let peers = settings.peers.iter().filter(|(name, _)| !paused.contains(*name));
-    let keys = peers.map(|(_, peer)| peer.key).collect();
-    ServiceTls::new(house.identity()?, keys).ok()
+/// Who has come, once it has proven a key: within a time, and as long as it has a place among the strangers.
+async fn prove(
+    house: &Arc<House>,
+    stream: TcpStream,
+    place: oneshot::Receiver<()>,
+) -> Option<(KeyFingerprint, TlsStream<TcpStream>)> {
+    let welcomed = pin!(timeout(PATIENCE, welcome(house, stream)));
+    match select(welcomed, place).await {
+        Either::Left((came, _)) => came.ok().flatten(),
+        Either::Right(_) => None,
+    }
+}
+
+/// Looks at rules and store, on a thread that may wait.
+async fn tls(house: &Arc<House>) -> Option<ServiceTls> {
+    let house = house.clone();
+    tokio::task::spawn_blocking(move || house.link_keys().tls(&house)).await.ok()?
 }
 
 /// A connection that came: who proves no key of a peer has said nothing that was looked at.
-async fn welcome(house: &House, stream: TcpStream) -> Option<(KeyFingerprint, TlsStream<TcpStream>)> {
+async fn welcome(house: &Arc<House>, stream: TcpStream) -> Option<(KeyFingerprint, TlsStream<TcpStream>)> {
     let _ = stream.set_nodelay(true);
-    let accepted = TlsAcceptor::from(tls(house)?.listener).accept(stream).await.ok()?;
+    let accepted = TlsAcceptor::from(tls(house).await?.listener).accept(stream).await.ok()?;
     let peer = proven_key(accepted.get_ref().1.peer_certificates())?;
     let mut stream = TlsStream::from(accepted);
     let mut hello = [0; HELLO_BYTES];
@@ -108,9 +123,11 @@ async fn welcome(house: &House, stream: TcpStream) -> Option<(KeyFingerprint, Tl
     if ServiceHello::read(&hello) != Ok(ServiceHello::Question) {
         return None;
     }
-    stream.write_all(&ServiceHello::Taken.bytes()).await.ok()?;
+    let may = house.links().may_come(peer, Instant::now());
+    let answer = if may { ServiceHello::Taken } else { ServiceHello::Busy };
+    stream.write_all(&answer.bytes()).await.ok()?;
     stream.flush().await.ok()?;
-    Some((peer, stream))
+    may.then_some((peer, stream))
 }
 
 /// Keeps one task for each peer that has an address, also for those that come into the rules later.
@@ -118,6 +135,7 @@ async fn dial_all(house: Arc<House>) {
     let mut dialled = std::collections::HashSet::new();
     loop {
         for (name, peer) in &house.rules().settings.peers {
+            log(&house, peer.key).await;
             if peer.address.is_some() && dialled.insert(name.clone()) {
                 tokio::spawn(dial(house.clone(), name.clone()));
             }
@@ -160,10 +178,24 @@ async fn dial(house: Arc<House>, name: String) {
     }
 }
 
-async fn knock(house: &House, key: KeyFingerprint, address: &str) -> Result<TlsStream<TcpStream>, String> {
+async fn knock(
+    house: &Arc<House>,
+    key: KeyFingerprint,
+    address: &str,
+) -> Result<TlsStream<TcpStream>, String> {
+    let stream = TcpStream::connect(address).await.map_err(|e| format!("{address}: {e}"))?;
+    greet(house, key, stream, address).await
+}
+
+/// Proves the own key to who answers at an address, and asks to speak.
+async fn greet(
+    house: &Arc<House>,
+    key: KeyFingerprint,
+    stream: TcpStream,
+    address: &str,
+) -> Result<TlsStream<TcpStream>, String> {
     let failed = |e: std::io::Error| format!("{address}: {e}");
-    let tls = tls(house).ok_or("TLS cannot be set up: is the organisation's key there?")?;
-    let stream = TcpStream::connect(address).await.map_err(failed)?;
+    let tls = tls(house).await.ok_or("TLS cannot be set up: is the organisation's key there?")?;
     let _ = stream.set_nodelay(true);
     let name = ServerName::try_from("tacit").map_err(|e| e.to_string())?;
     let connected = TlsConnector::from(tls.dialer).connect(name, stream).await.map_err(failed)?;
@@ -184,9 +216,30 @@ async fn knock(house: &House, key: KeyFingerprint, address: &str) -> Result<TlsS
 /// Makes a connection the link, and speaks until it ends.
 async fn speak(house: Arc<House>, peer: KeyFingerprint, stream: TlsStream<TcpStream>, dialled: bool) {
     let Some(own) = house.identity().map(net::Identity::fingerprint) else { return };
-    let Some(connection) = house.links().take(&own, peer, dialled, now_ms()) else { return };
-    house.log_link(&peer, "link up");
-    let why = talk::talk(house.clone(), peer, connection, stream).await;
-    house.links().failed(&peer, Some(connection), now_ms(), why);
-    house.log_link(&peer, "link down");
+    let Some(link) = house.links().take(&own, peer, dialled, now_ms()) else { return };
+    let connection = link.connection;
+    // It may have been paused since its key was looked at.
+    if may_speak(&house, peer).await {
+        log(&house, peer).await;
+        let why = talk::talk(house.clone(), peer, link, stream).await;
+        house.links().failed(&peer, Some(connection), now_ms(), why);
+        log(&house, peer).await;
+    } else {
+        house.links().end(&peer, now_ms());
+    }
+}
+
+async fn may_speak(house: &Arc<House>, peer: KeyFingerprint) -> bool {
+    let house = house.clone();
+    let looked = tokio::task::spawn_blocking(move || keys::speaking(&house).contains(&peer));
+    looked.await.unwrap_or(false)
+}
+
+/// Writes into the log that a link came or went, where there is something to write.
+async fn log(house: &Arc<House>, peer: KeyFingerprint) {
+    if let Some(what) = house.links().to_log(&peer, Instant::now()) {
+        let house = house.clone();
+        // What could not be written has been said.
+        let _ = tokio::task::spawn_blocking(move || house.log_link(&peer, what)).await;
+    }
 }

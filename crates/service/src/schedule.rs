@@ -12,15 +12,18 @@ pub use job::{Jobs, party_file};
 
 use crate::link::now_ms;
 use crate::settings::HouseSettings;
-use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, Speaker};
+use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
 use settle::{broke_off, end};
 use statements::{ProposalRecord, ProposalView, RunOffer, Said};
 use std::collections::HashMap;
+use std::net::TcpListener;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use study::StudyFile;
 
 /// How often the store is looked at where nothing changed in it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -65,7 +68,7 @@ pub fn run(house: Arc<House>) {
 
 /// One step for each proposal where this organisation is to do something; of `all` open ones also whether
 /// their time ran out.
-fn look(house: &Arc<House>, all: bool) -> Result<(), Error> {
+pub(crate) fn look(house: &Arc<House>, all: bool) -> Result<(), Error> {
     if house.identity().is_none() {
         return Ok(());
     }
@@ -140,7 +143,9 @@ fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
     match mine {
         Some((run, said)) if said.ended.is_none() => match (house.jobs().run_of(&row.id), said.started) {
             (Some(_), _) => {
-                if look.has_left(run) {
+                if row.held.as_deref() == Some(STOPPED) {
+                    house.jobs().stop(&row.id);
+                } else if look.has_left(run) {
                     house.jobs().peer_left(&row.id);
                 }
                 Ok(())
@@ -153,8 +158,20 @@ fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
     }
 }
 
-/// This side is ready for a run: it begins when all are.
+/// This side is ready for a run: it begins when all are, unless a person said no.
 fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
+    let ends = |kind, code, why: &str| end(look.house, &look.row.id, run, (kind, code, why));
+    match look.row.held.as_deref() {
+        Some(STOPPED) => return settle::stopped(look.house, &look.row.id, run),
+        Some(kind) => return ends(kind, "held", "a person has to say that it goes on"),
+        None => {}
+    }
+    if let Some(why) = against_rules(look)? {
+        return ends("policy", "rules", &why);
+    }
+    if let Some(why) = data_changed(look)? {
+        return ends("data", "changed", &why);
+    }
     let left = look.has_left(run);
     let offers = offers(look, run);
     // By the own clock alone.
@@ -164,10 +181,15 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
             true => "another party left the run before it began",
             false => "not all parties were ready in time",
         };
-        return end(look.house, &look.row.id, run, ("peer", "not-ready", why));
+        return ends("peer", "not-ready", why);
     }
     match offers.into_iter().collect::<Option<Vec<RunOffer>>>() {
-        Some(offers) => begin(look, run, &offers),
+        Some(_) if delays(look).is_some() => Ok(()),
+        // A port is the peer's word: the next offer may have another.
+        Some(offers) => match job::wrong_port(&look.settings, &look.record, look.me, &offers) {
+            Some(why) => end(look.house, &look.row.id, run, ("peer", "not-ready", &why)),
+            None => begin(look, run, &offers),
+        },
         None => Ok(()),
     }
 }
@@ -222,26 +244,32 @@ fn may_offer(look: &Look<'_>) -> Result<(), Error> {
     if may.is_err() {
         return Ok(());
     }
-    let Some(speaker) = look.speaker() else { return Ok(()) };
+    let (Some(speaker), Some(port)) = (look.speaker(), port(look)?) else { return Ok(()) };
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|_| Error::misuse("no randomness"))?;
-    let offer = RunOffer {
-        run,
-        goes_on,
-        nonce,
-        earliest_ms: look.now_ms,
-        latest_ms: look.now_ms + OFFER_MS,
-        port: port(look)?,
-    };
+    let offer =
+        RunOffer { run, goes_on, nonce, earliest_ms: look.now_ms, latest_ms: look.now_ms + OFFER_MS, port };
     look.house.store().offer_run(speaker, &look.row.id, offer).map(drop)
 }
 
-/// A free port of the own range where the peer dials, else 0.
-fn port(look: &Look<'_>) -> Result<u16, Error> {
+/// A free port of the own range; 0 where the peer listens, because this side dials. None: all are in use.
+fn port(look: &Look<'_>) -> Result<Option<u16>, Error> {
     let dialled = look.peers().all(|peer| look.house.links().of(&peer).dialled);
-    let (Some(link), false) = (&look.settings.link, dialled) else { return Ok(0) };
+    let (Some(link), false) = (&look.settings.link, dialled) else { return Ok(Some(0)) };
     let taken: Vec<u16> = look.house.store().open_runs()?.iter().map(|row| row.port).collect();
-    Ok(link.run_ports.clone().find(|port| !taken.contains(port)).unwrap_or_default())
+    let host = link.listen.rsplit_once(':').map_or("0.0.0.0", |(host, _)| host);
+    Ok(free_port(link.run_ports.clone(), &taken, host))
+}
+
+/// A port that no run has, nor any other program.
+fn free_port(mut ports: RangeInclusive<u16>, taken: &[u16], host: &str) -> Option<u16> {
+    ports.find(|port| !taken.contains(port) && TcpListener::bind(format!("{host}:{port}")).is_ok())
+}
+
+/// Whether no party of a run that this side would now be ready for listens.
+fn nobody_listens(look: &Look<'_>, run: u32, port: u16) -> bool {
+    let mut others = offers(look, run).into_iter().flatten();
+    port == 0 && others.any(|offer| offer.port == 0)
 }
 
 /// What stands against a run that could begin now, in words for people; none: nothing.
@@ -258,34 +286,68 @@ fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
     if row.next_ms > *now_ms && !look.view.standings.iter().any(ready) {
         return Ok(Some("the next try is later".to_owned()));
     }
-    if house.rules().standing != crate::RulesStanding::Accepted {
-        return Ok(Some("service.toml was changed and not accepted".to_owned()));
+    if let Some(why) = against_rules(look)? {
+        return Ok(Some(why));
     }
-    if let Some(windows) = look.record.windows()
-        && !windows.iter().any(|window| (window.from_ms..window.until_ms).contains(now_ms))
-    {
-        return Ok(Some("the hours that all agreed to".to_owned()));
-    }
-    if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
-        return Ok(Some("quiet hours".to_owned()));
-    }
-    if house.log_is_behind() {
-        return Ok(Some("the audit log here is not the one that peers have seen".to_owned()));
-    }
-    for peer in look.peers() {
-        let link = house.links().of(&peer);
-        let why = match &link {
-            link if link.since_ms.is_none() => "there is no connection to the other service",
-            link if link.is_skewed() => "the clocks are more than five minutes apart",
-            link if link.older_store => "this store is an older copy than what the peer has of it",
-            _ => continue,
-        };
+    if let Some(why) = delays(look) {
         return Ok(Some(why.to_owned()));
     }
     if house.store().open_runs()?.len() as u64 >= settings.policy.max_jobs {
         return Ok(Some("other runs go first".to_owned()));
     }
+    match port(look)? {
+        None => return Ok(Some("all run_ports are in use".to_owned())),
+        Some(port) if nobody_listens(look, run, port) => {
+            return Ok(Some("neither side has a port for the run".to_owned()));
+        }
+        Some(_) => (),
+    }
     data_changed(look)
+}
+
+/// What stands against a run and may pass by itself.
+fn delays(look: &Look<'_>) -> Option<&'static str> {
+    let Look { house, settings, now_ms, .. } = look;
+    if house.rules().standing != crate::RulesStanding::Accepted {
+        return Some("service.toml was changed and not accepted");
+    }
+    if let Some(windows) = look.record.windows()
+        && !windows.iter().any(|window| (window.from_ms..window.until_ms).contains(now_ms))
+    {
+        return Some("the hours that all agreed to");
+    }
+    if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
+        return Some("quiet hours");
+    }
+    look.peers().find_map(|peer| match house.links().of(&peer) {
+        _ if house.log_is_behind_for(&peer) => {
+            Some("the audit log here is not the one that the peer has signed")
+        }
+        link if link.since_ms.is_none() => Some("there is no connection to the other service"),
+        link if link.is_skewed() => Some("the clocks are more than five minutes apart"),
+        link if link.older_store => Some("this store is an older copy than what the peer has of it"),
+        _ => None,
+    })
+}
+
+/// What the rules that hold now say against a study that was agreed on by those of then.
+fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
+    let Some(own) = look.house.store().own_consent(&look.row.id)? else {
+        return Ok(Some("the own consent is not in this store".to_owned()));
+    };
+    let Some(set) = look.settings.data.get(&own.data) else {
+        return Ok(Some(format!("there is no [data.{}] in service.toml any more", own.data)));
+    };
+    let file = StudyFile::parse("the study", &look.record.proposed().text)?;
+    let key = look.record.parties()[look.me].to_string();
+    let Some(me) = file.parties.iter().find(|party| party.key == key) else {
+        return Ok(Some("this organisation is no party of the study".to_owned()));
+    };
+    let mut all = crate::weigh::rules(&look.settings, set, &file, me);
+    if set.two_person && look.record.terms(look.me).is_some_and(|terms| terms.persons < 2) {
+        all.push("one steward consented, and two have to (two_person)".to_owned());
+    }
+    Ok((!all.is_empty()).then(|| format!("the rules do not allow it any more: {}", all.join("; "))))
 }
 
 /// Whether the data are those of the consent.
@@ -321,12 +383,52 @@ pub fn why_waiting(house: &Arc<House>, row: &ProposalRow) -> Result<Option<Strin
     }
 }
 
-/// Failed attempts of a proposal, and when the next one is: soon, then later and later.
+/// When the next run of a proposal begins after one that has failed now, the last of `runs`: soon, then later
+/// and later.
 fn next_try(runs: &[RunRow], now_ms: u64) -> u64 {
     const WAITS: [u64; 5] = [2, 60, 300, 1_800, 7_200];
-    let failed = runs.iter().rev().take_while(|run| run.outcome.as_deref() == Some("failed")).count();
-    now_ms + 1_000 * WAITS[failed.saturating_sub(1).min(WAITS.len() - 1)]
+    let over = runs.iter().rev().skip_while(|run| run.outcome.is_none());
+    let before = over.take_while(|run| run.outcome.as_deref() == Some("failed")).count();
+    now_ms + 1_000 * WAITS[before.min(WAITS.len() - 1)]
 }
 
 /// Runs by proposal.
 type RunningJobs = HashMap<statements::ProposalId, job::RunningJob>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_in_use_is_not_offered() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        assert_eq!(free_port(port..=port, &[], "127.0.0.1"), None, "another program has it");
+        drop(listener);
+        assert_eq!(free_port(port..=port, &[port], "127.0.0.1"), None, "a run has it");
+    }
+
+    #[test]
+    fn each_failure_waits_longer_than_the_one_before() {
+        let row = |outcome: Option<&str>| RunRow {
+            proposal: statements::ProposalId([1; 16]),
+            run: 1,
+            port: 0,
+            made_ms: 0,
+            begun_ms: None,
+            ended_ms: None,
+            outcome: outcome.map(str::to_owned),
+            kind: None,
+            code: None,
+            message: None,
+        };
+        let next = |outcomes: &[&str]| {
+            let over = outcomes.iter().map(|outcome| row(Some(outcome)));
+            next_try(&over.chain([row(None)]).collect::<Vec<_>>(), 0) / 1_000
+        };
+        assert_eq!(next(&[]), 2);
+        assert_eq!(next(&["failed"]), 60);
+        assert_eq!(next(&["failed", "answered"]), 2);
+        assert_eq!(next(&["failed"; 9]), 7_200);
+    }
+}

@@ -10,6 +10,7 @@ mod audit;
 mod backup;
 mod checks;
 mod confirmations;
+mod consents;
 mod drafts;
 mod layout;
 mod runs;
@@ -25,11 +26,12 @@ mod tries;
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
-pub use runs::{RunLine, RunRow};
+pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight};
+pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
-    Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE, SeenBy, Speaker,
-    kind_of,
+    ALREADY_OPEN, Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE,
+    STOPPED, SeenBy, Speaker, kind_of,
 };
 pub use tries::Allowed;
 

@@ -1,11 +1,13 @@
 //! What a study is, in words: those of `tacit check` and `tacit plan`, under the headings of the page on
 //! which a steward decides. The text that is signed for is made of the same words.
 
-use base::Error;
+use base::{Error, PartyId};
 use job::check::{CheckSizes, CheckedSide, SideReport};
 use job::told;
 use page::lines::Fact;
-use page::numbers::{bytes, duration};
+use page::numbers::{bytes, counted, duration};
+use release::Rational;
+use release::rational::{parse, ratio, shown};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use study::StudyFile;
@@ -26,6 +28,8 @@ pub struct StudyTold {
     pub sections: Vec<ToldSection>,
     /// All the rho that each viewer gets, exact, by the name of a party or `public`.
     pub rho: BTreeMap<String, String>,
+    /// What a match shows of the sizes of this organisation's rows, in rho.
+    sizes: Rational,
 }
 
 /// Words under a heading.
@@ -116,7 +120,10 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     }
     let rho = plan.total.iter().map(|(viewer, total)| (viewer.clone(), total.rho.clone())).collect();
     let program = report.study.program.clone();
-    Ok(StudyTold { file: agreed, text, program, sections, rho })
+    let me = agreed.parties.iter().position(|party| party.key == us).and_then(|me| u8::try_from(me).ok());
+    let sizes = me.map(|me| privacy::dummies::charge(study, PartyId(me))).transpose()?.flatten();
+    let sizes = sizes.map_or_else(|| ratio(0, 1), |sizes| sizes.rho);
+    Ok(StudyTold { file: agreed, text, program, sections, rho, sizes })
 }
 
 /// What no report can say of itself.
@@ -150,6 +157,35 @@ impl ToldShelf {
 }
 
 impl StudyTold {
+    /// The most that so many runs charge each other party, in words; `us` is the key of this organisation.
+    #[must_use]
+    pub fn bound(&self, us: &str, runs: u8) -> String {
+        let others = self.file.parties.iter().filter(|party| party.key != us);
+        let of = |name: &str| self.rho.get(name).and_then(|rho| parse(rho));
+        let bound = |name: &str| {
+            let paid = crate::agree::matches_paid(runs);
+            // What is told of a party has one match in it.
+            match of(name) {
+                Some(one) => one + (paid - ratio(1, 1)) * &self.sizes,
+                None => of("public").unwrap_or_else(|| ratio(0, 1)) + paid * &self.sizes,
+            }
+        };
+        let all = others.map(|party| format!("rho {} for {}", shown(&bound(&party.name)), party.name));
+        all.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The text that a consent is signed for: all that is said, and what stands in the form.
+    #[must_use]
+    pub fn words_of(&self, us: &str, data: &str, runs: u8, days: u64) -> String {
+        format!(
+            "{}\n\nWhat is signed\nWith {data}, for {}, at most {} that may begin: at most {}.",
+            self.words(),
+            counted(days, "day"),
+            counted(u64::from(runs), "run"),
+            self.bound(us, runs)
+        )
+    }
+
     /// All that is said, as the text that a consent is signed for.
     #[must_use]
     pub fn words(&self) -> String {
@@ -196,6 +232,19 @@ mod tests {
         assert!(theirs.iter().any(|line| line.contains("rho 0.11 for all that it gets")), "{theirs:?}");
         assert!(!theirs.iter().any(|line| line.contains("registry alone")), "{theirs:?}");
         assert_eq!(told.rho["hospitals"], "11/100");
+        // Its own key is that of the registry: what it signs for more runs has more matches in it.
+        let us = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11";
+        let bounds = [1, 2, 3, 5].map(|runs| told.bound(us, runs));
+        let bound = |rho: &str| format!("rho {rho} for hospitals");
+        assert_eq!(bounds, ["0.11", "0.11", "0.12", "0.14"].map(bound));
+        let signed = told.words_of(us, "trial", 5, 30);
+        assert!(signed.starts_with(&told.words()), "{signed}");
+        assert!(
+            signed.ends_with(
+                "With trial, for 30 days, at most 5 runs that may begin: at most rho 0.14 for hospitals."
+            ),
+            "{signed}"
+        );
         let words = told.words();
         assert!(words.contains("drawn inside the computation") || words.contains("Drawn inside"), "{words}");
         assert_eq!(tell(&told.text, "", None).expect("again").text, told.text);

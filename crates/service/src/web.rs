@@ -21,7 +21,7 @@ mod weighing;
 
 pub use listen::{Listening, listen};
 
-use crate::link::LinkBoard;
+use crate::link::{LinkBoard, LinkKeys};
 use crate::passwords::PasswordDesk;
 use crate::rules::{Rules, RulesNow};
 use crate::schedule::Jobs;
@@ -54,6 +54,7 @@ pub struct House {
     path: PathBuf,
     identity: Option<Identity>,
     links: LinkBoard,
+    link_keys: LinkKeys,
     jobs: Jobs,
 }
 
@@ -83,6 +84,7 @@ impl House {
             path: path.to_owned(),
             identity,
             links: LinkBoard::default(),
+            link_keys: LinkKeys::default(),
             jobs: Jobs::default(),
         })
     }
@@ -105,16 +107,22 @@ impl House {
         &self.links
     }
 
+    /// TLS for the peers that may speak.
+    #[must_use]
+    pub(crate) fn link_keys(&self) -> &LinkKeys {
+        &self.link_keys
+    }
+
     /// The runs that are under way.
     #[must_use]
     pub fn jobs(&self) -> &Jobs {
         &self.jobs
     }
 
-    /// Whether a peer has signed more of the log here than there is, or something else: then nobody can say
-    /// what was spent.
-    pub(crate) fn log_is_behind(&self) -> bool {
-        self.watch.seen().of_own.iter().any(|(_, _, standing)| standing.is_wrong())
+    /// Whether a peer has signed more of the log here than there is, or something else: then what this side
+    /// may still spend with it is unknown. Others are not concerned: the word may be false.
+    pub(crate) fn log_is_behind_for(&self, peer: &KeyFingerprint) -> bool {
+        self.watch.seen().contradicted_by.contains(peer)
     }
 
     /// Where the folders of runs are: beside the store.

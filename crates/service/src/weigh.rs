@@ -63,6 +63,7 @@ pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<Weighed
     let checked = check(&party, &Opened::of(&party)?)?;
     refusals.extend(outlook(&party, &checked)?.refusals);
     let Some(run) = checked.first() else { return Err(Error::misuse("a party takes part in a run")) };
+    refusals.extend(too_much_delta(settings, run)?);
     if run.inputs.rows_kept < set.least_rows {
         let (have, least) =
             (page::numbers::count(run.inputs.rows_kept), page::numbers::count(set.least_rows));
@@ -102,9 +103,7 @@ pub fn rules(settings: &HouseSettings, set: &DataSet, file: &StudyFile, me: &Par
     if !policy.studies.is_empty() && !policy.studies.contains(&file.hash()) {
         all.push("it is none of the studies that are allowed here (policy.studies)".to_owned());
     }
-    if policy.max_rho.is_none() {
-        all.push("no study may spend anything here (policy.max_rho)".to_owned());
-    }
+    all.extend(unsaid(settings, set, file));
     if study.matching.dummies.is_none() && !policy.without_dummies {
         all.push("its match shows exact sizes (policy.dummies)".to_owned());
     }
@@ -132,6 +131,40 @@ pub fn rules(settings: &HouseSettings, set: &DataSet, file: &StudyFile, me: &Par
         all.push(format!("it reads columns that no study may read: {}", foreign.join(", ")));
     }
     all
+}
+
+/// The bounds that a study needs and nobody has said: then nothing is allowed, whatever a run would take for
+/// granted.
+fn unsaid(settings: &HouseSettings, set: &DataSet, file: &StudyFile) -> Vec<String> {
+    let policy = &settings.policy;
+    let mut all = Vec::new();
+    if policy.max_rho.is_none() {
+        all.push("no study may spend anything here (policy.max_rho)".to_owned());
+    }
+    if file.first().matching.dummies.is_some() {
+        if policy.max_delta_places.is_none() {
+            all.push("its match has a delta, and no study may have one here (policy.max_delta)".to_owned());
+        }
+        if set.delta_places.is_none() {
+            all.push(
+                "its match has a delta, and no study that has one may use these data (delta)".to_owned(),
+            );
+        }
+    }
+    all
+}
+
+/// What stands against the delta of one match.
+fn too_much_delta(settings: &HouseSettings, run: &Checked) -> Result<Option<String>, Error> {
+    let charge = privacy::dummies::charge(&run.study, run.me)?;
+    let (Some(charge), Some(places)) = (charge, settings.policy.max_delta_places) else { return Ok(None) };
+    let most = ratio(1u64, 10u64.pow(places.into()));
+    Ok((charge.delta > most).then(|| {
+        let delta = release::rational::small(&charge.delta);
+        format!(
+            "its match has a delta of {delta}, and a study may have at most 1e-{places} (policy.max_delta)"
+        )
+    }))
 }
 
 /// The columns of its own file that a study makes a party read.
@@ -193,4 +226,97 @@ fn charges(run: &Checked) -> Result<Vec<WeighedCharge>, Error> {
         all.push(WeighedCharge { viewer: Some(party.key.clone()), release, sizes });
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::RulesFile;
+    use std::path::Path;
+
+    const RULES: &str = r#"
+        format = "tacit-service/1"
+        name = "registry"
+        identity = "registry.key"
+        store = "service.db"
+        ledger = "registry.ledger"
+        data_root = "data"
+        [peers.hospitals]
+        key = "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50"
+        [data.trial]
+        path = "trial.csv"
+        lineage = "trial"
+        columns = ["child_id", "arm", "injected"]
+        peers = ["hospitals"]
+        least_rows = 1
+        budget = 1.0
+        delta = "1e-6"
+        [policy]
+        kinds = ["lift"]
+        max_rho = 1
+        max_delta = "1e-6"
+        minimum_group = 1
+    "#;
+
+    /// A folder with a key and data, and a study with that key.
+    fn folder() -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let identity = Identity::generate().expect("a key");
+        identity.save(&folder.path().join("registry.key")).expect("saved");
+        std::fs::create_dir(folder.path().join("data")).expect("made");
+        let arms = ["vaccine", "placebo"];
+        let row = |n: usize| format!("c{n},{},1954-05-{:02}\n", arms[n % 2], n % 28 + 1);
+        let rows = (0..400).map(row).collect::<String>();
+        std::fs::write(folder.path().join("data/trial.csv"), format!("child_id,arm,injected\n{rows}"))
+            .expect("written");
+        let own = identity.fingerprint().to_string();
+        let text = include_str!("../../../examples/lift.toml");
+        (folder, text.replace("tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", &own))
+    }
+
+    fn settings(folder: &Path, without: &[&str]) -> HouseSettings {
+        let left = |line: &&str| !without.contains(&line.trim());
+        let text = RULES.lines().filter(left).map(|line| format!("{line}\n")).collect::<String>();
+        std::fs::write(folder.join("service.toml"), text).expect("written");
+        RulesFile::read(&folder.join("service.toml")).expect("reads").settings
+    }
+
+    #[test]
+    fn a_bound_that_nobody_said_allows_nothing_when_weighed_and_when_run() {
+        let (folder, text) = folder();
+        let at = folder.path();
+        let refused = |without: &[&str]| {
+            let weighed = weigh(&settings(at, without), "trial", &text).expect("weighs");
+            weighed.refusals.join("\n")
+        };
+        assert_eq!(refused(&[]), "");
+        for (line, why) in [
+            ("max_rho = 1", "no study may spend anything here (policy.max_rho)"),
+            ("max_delta = \"1e-6\"", "no study may have one here (policy.max_delta)"),
+            ("delta = \"1e-6\"", "no study that has one may use these data (delta)"),
+        ] {
+            assert!(refused(&[line]).contains(why), "{line}: {}", refused(&[line]));
+        }
+        // A run goes by its party file, whose defaults are more than nothing.
+        let file = StudyFile::parse("the study", &text).expect("a study");
+        let bounds = |without: &[&str]| {
+            let written = crate::schedule::party_file(&settings(at, without), &file, "trial", "", "report");
+            let party =
+                PartySettings::default().over_text_of(&at.join("party.toml"), &written.expect("written"));
+            let party = party.expect("reads");
+            (party.max_rho.expect("said").0, party.delta_places.expect("said"))
+        };
+        assert_eq!(bounds(&[]), (ratio(1, 1), 6));
+        let unsaid = bounds(&["max_rho = 1", "delta = \"1e-6\""]);
+        assert_eq!(unsaid, (ratio(1, 1_000_000_000), 15));
+    }
+
+    #[test]
+    fn a_match_that_costs_more_delta_than_a_study_may_is_refused() {
+        let (folder, text) = folder();
+        let mut settings = settings(folder.path(), &[]);
+        settings.policy.max_delta_places = Some(15);
+        let weighed = weigh(&settings, "trial", &text).expect("weighs");
+        assert!(weighed.refusals.join("\n").contains("a study may have at most 1e-15 (policy.max_delta)"));
+    }
 }

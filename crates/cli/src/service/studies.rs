@@ -82,6 +82,8 @@ fn study_hash(text: &str) -> Result<StudyHash, &'static str> {
 /// The organisation's rules, store and key.
 struct OwnHouse {
     settings: HouseSettings,
+    /// The hash of these rules, where somebody has accepted them.
+    rules: Option<[u8; 32]>,
     store: Store,
     identity: Identity,
 }
@@ -91,12 +93,12 @@ impl OwnHouse {
         let settings = RulesFile::read(file)?.settings;
         let store = Store::open(&settings.store)?;
         // The file may say what nobody has accepted.
-        let settings = match store.accepted()? {
-            Some(accepted) => RulesFile::parse(file, &accepted.text)?,
-            None => settings,
+        let (settings, rules) = match store.accepted()? {
+            Some(accepted) => (RulesFile::parse(file, &accepted.text)?, Some(accepted.hash)),
+            None => (settings, None),
         };
         let identity = Identity::load(&settings.identity)?;
-        Ok(Self { settings, store, identity })
+        Ok(Self { settings, rules, store, identity })
     }
 
     fn speaker(&self) -> Speaker<'_> {
@@ -105,7 +107,7 @@ impl OwnHouse {
 
     fn row(&self, hash: &StudyHash) -> Result<ProposalRow, Error> {
         let none = || Error::input(format!("nobody has proposed the study {hash} here"));
-        self.store.newest_of(hash)?.ok_or_else(none)
+        self.store.proposal_of(hash)?.ok_or_else(none)
     }
 
     fn record(&self, row: &ProposalRow) -> Result<ProposalRecord, Error> {
@@ -181,8 +183,8 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
         data: args.data.clone(),
         runs: args.runs,
         days: args.days,
-        persons: 1,
         words,
+        rules: opened.rules,
     };
     let record = service::agree(&opened.store, &opened.settings, &order, &weighed)?;
     done(&record, "consented", as_json)

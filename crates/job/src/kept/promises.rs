@@ -6,9 +6,12 @@
 //! to the ledger's hash is that of no match. One that goes beyond it was cut between the two, and counts.
 
 use super::under_way::UnderWay;
-use base::Error;
+use super::{BegunRecord, KeptRecord};
+use base::{Error, unhex};
 use privacy::ledger::{Bytes32, Ledger, begun_id};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use store::LogRecord;
 
 /// The ledger, for the promises of one study's matches.
 pub(super) struct PromiseBook {
@@ -48,8 +51,35 @@ impl PromiseBook {
         self.lock()?.add_promise(&self.id(of), [&of.head(), to])
     }
 
-    /// The match is over, unless the ledger has another one.
+    /// The match is over, unless the ledger has another one, or more of it.
     pub fn end(&self, of: &UnderWay) -> Result<(), Error> {
-        self.lock()?.end_promises(&self.id(of), &of.head())
+        let (id, mut ledger) = (self.id(of), self.lock()?);
+        let head = ledger.promises(&id)?.filter(|head| of.comes_to(head));
+        head.map_or(Ok(()), |head| ledger.end_promises(&id, &head))
+    }
+}
+
+/// As what the ledger knows the matches of a log; none where the log does not tell.
+pub(super) fn matches_of(records: &[LogRecord], place: &str) -> Option<Vec<Bytes32>> {
+    let (begun, later) = records.split_first()?;
+    let study = unhex(&BegunRecord::read(begun).ok()?.study)?;
+    let mut ids = Vec::new();
+    for record in later {
+        if let KeptRecord::Matching(record) = KeptRecord::of_log(record, place).ok()? {
+            ids.push(begun_id(&study, &record.tags));
+        }
+    }
+    Some(ids)
+}
+
+/// These matches go on no more though their folders may come back; none: no match of this ledger.
+pub(super) fn forget(ledger: &Path, ids: Option<&[Bytes32]>) -> Result<(), Error> {
+    if !ledger.exists() {
+        return Ok(());
+    }
+    let mut ledger = Ledger::open(ledger)?;
+    match ids {
+        Some(ids) => ids.iter().try_for_each(|id| ledger.forget_promises(Some(id))),
+        None => ledger.forget_promises(None),
     }
 }

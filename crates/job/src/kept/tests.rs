@@ -6,6 +6,8 @@ use units::{FailureCause, HeldResult};
 
 const BEGUN: &str = include_str!("begun_1.json");
 const MATCHED: &str = include_str!("matched_1.json");
+/// The study of these.
+const STUDY: Bytes32 = [0xab; 32];
 
 fn begun() -> BegunRecord {
     serde_json::from_str(BEGUN).unwrap()
@@ -20,8 +22,17 @@ pub(crate) fn state(folder: &std::path::Path) -> Arc<RunState> {
 
 /// Beside the state, as it is now.
 fn ledger(state: &RunState) -> Arc<Mutex<Ledger>> {
-    let place = state.sealed().store().folder().unwrap().with_file_name("ledger");
-    Arc::new(Mutex::new(Ledger::open(&place).unwrap()))
+    Arc::new(Mutex::new(ledger_at(state.sealed().store().folder().unwrap().parent().unwrap())))
+}
+
+/// What the ledger knows of the match under way.
+fn promised(state: &RunState) -> Option<Bytes32> {
+    let id = privacy::ledger::begun_id(&STUDY, &[[1; 32], [2; 32]]);
+    ledger(state).lock().unwrap().promises(&id).unwrap()
+}
+
+fn ledger_at(folder: &Path) -> Ledger {
+    Ledger::open(&folder.join("ledger")).unwrap()
 }
 
 pub(crate) fn lead(state: &Arc<RunState>) -> RunLog {
@@ -30,7 +41,7 @@ pub(crate) fn lead(state: &Arc<RunState>) -> RunLog {
         records = vec![KeptRecord::Begun(Box::new(begun())).to_log().unwrap()];
         log.append(&records).unwrap();
     }
-    RunLog::resume(state.clone(), (log, &records), PromiseBook::new(&ledger(state), &[6; 32])).unwrap()
+    RunLog::resume(state.clone(), (log, &records), PromiseBook::new(&ledger(state), &STUDY)).unwrap()
 }
 
 pub(crate) fn matched(log: &RunLog) -> MatchedRecord {
@@ -260,9 +271,17 @@ fn a_match_that_lost_something_is_none_or_makes_it_again() {
     store.delete(&format!("{place}/done/2-0001-0001")).unwrap();
     drop(log);
     assert!(lead(&state).under_way(&tags).is_none());
-    let log = matching(&state);
-    store.delete(&format!("{}/secrets", of_match(&log))).unwrap();
+    assert!(store.list(&place).unwrap().is_empty());
+    let mut log = matching(&state);
+    log.pin(pin(0, 0, 5)).unwrap();
+    let secrets = format!("{}/secrets", of_match(&log));
+    let keys = store.get(&secrets).unwrap();
+    store.delete(&secrets).unwrap();
     drop(log);
+    assert!(lead(&state).under_way(&tags).is_none());
+    assert_eq!(promised(&state), None);
+    // It is of no match any more where they come back, or were away for a moment.
+    store.create(&secrets, &keys).unwrap();
     assert!(lead(&state).under_way(&tags).is_none());
 }
 
@@ -302,6 +321,14 @@ fn keys_that_come_back_are_of_no_match() {
     let log = lead(&state);
     assert!(log.under_way(&[[1; 32], [2; 32]]).is_none() && log.progress() == (false, 0));
     drop(log);
+    // A process that is killed behind that record, or behind one of a promise, leaves the ledger its part.
+    let mut log = matching(&state);
+    log.append(&[KeptRecord::Pin(pin(0, 0, 5)).to_log().unwrap()]).unwrap();
+    log.append(&[KeptRecord::Void.to_log().unwrap()]).unwrap();
+    drop(log);
+    assert!(promised(&state).is_some());
+    drop(lead(&state));
+    assert_eq!(promised(&state), None);
     // Nor does who was replaced remove what another process goes on with.
     let mut first = matching(&state);
     let mut second = lead(&state);
@@ -369,6 +396,46 @@ fn a_folder_that_is_put_back_is_of_no_match() {
     }
 }
 
+/// A run that was removed is of no match where its folder comes back, with the ledger as it was: as after a
+/// restore of the machine.
+#[test]
+fn a_run_that_is_dropped_goes_on_with_no_match() {
+    let folder = tempfile::tempdir().unwrap();
+    let [place, aside] = ["state", "aside"].map(|name| folder.path().join(name));
+    let at = folder.path().display();
+    let text = format!(
+        "study = \"s\"\nas = \"clinic\"\nidentity = \"i\"\ndata = \"d\"\nlisten = \"127.0.0.1:0\"\n\
+         ledger = \"{at}/ledger\"\nstate = \"{at}/state\"\n"
+    );
+    let party = study::party::PartySettings::parse("party.toml", &text).unwrap().complete().unwrap();
+    let key = state_key(&party).unwrap();
+    let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
+    for dropped_by_name in [false, true] {
+        let state = Arc::new(RunState::begin(store.clone(), &key, "clinic", Duration::MAX).unwrap());
+        let mut log = matching(&state);
+        state.keep().unwrap();
+        assert!(log.pin(pin(0, 0, 5)).unwrap());
+        drop((log, state));
+        copy(&place, &aside);
+        let name = kept_runs(&store).unwrap().remove(0);
+        let resumed = || {
+            copy(&aside, &place);
+            lead(&Arc::new(RunState::resume(store.clone(), &key, &name, "clinic").unwrap()))
+        };
+        assert!(resumed().is_matching());
+        let wanted = if dropped_by_name { vec![name.short()] } else { Vec::new() };
+        assert_eq!(drop_kept(&party, &wanted).unwrap(), [name.short()]);
+        assert!(!resumed().is_matching(), "{wanted:?}");
+        // Another run's match is its own affair, unless all are removed.
+        let mut ledger = ledger_at(folder.path());
+        ledger.begin_promises(&[4; 32], &[5; 32]).unwrap();
+        drop_kept(&party, std::slice::from_ref(&name.short())).unwrap();
+        assert_eq!(ledger.promises(&[4; 32]).unwrap(), Some([5; 32]));
+        drop_kept(&party, &[]).unwrap();
+        assert_eq!(ledger.promises(&[4; 32]).unwrap(), None);
+    }
+}
+
 /// Between the record of a promise and the ledger a process may die: the promise binds, and the ledger has it
 /// next. Who finds the ledger at another match says nothing more.
 #[test]
@@ -391,7 +458,7 @@ fn a_ledger_that_is_behind_has_the_promise_next() {
     }
     let mut log = lead(&state);
     assert!(log.pin(pin(0, 2, 8)).unwrap());
-    let id = privacy::ledger::begun_id(&[6; 32], &[[1; 32], [2; 32]]);
+    let id = privacy::ledger::begun_id(&STUDY, &[[1; 32], [2; 32]]);
     ledger(&state).lock().unwrap().begin_promises(&id, &[9; 32]).unwrap();
     let error = log.pin(pin(0, 3, 8)).unwrap_err().to_string();
     assert!(log.fenced && error.contains("promises of another match"), "{error}");

@@ -85,6 +85,10 @@ pub(super) struct UnderWay {
     pub notes: LaneNotes,
     /// In the order in which they were written, which the ledger's hash is of.
     pins: Vec<UnitPin>,
+    /// What is promised at each place.
+    known: BTreeMap<(u8, u32, u8), Bytes32>,
+    /// The running hashes: of no promise, and of each with all before it.
+    heads: Vec<Bytes32>,
     /// Records of its units, by stage.
     units: BTreeMap<u8, Vec<UnitRecord>>,
     /// Whether it is written down, and goes on in another meeting.
@@ -94,8 +98,9 @@ pub(super) struct UnderWay {
 impl UnderWay {
     /// As its record says.
     pub fn of(record: MatchingRecord) -> Self {
-        let (notes, pins, units) = Default::default();
-        Self { record, notes, pins, units, durable: true }
+        let (notes, pins, known, units) = Default::default();
+        let heads = vec![blake3::derive_key("tacit 2026-11 no promise in a match v1", &record.name)];
+        Self { record, notes, pins, known, heads, units, durable: true }
     }
 
     /// One that begins; its secrets are on stable storage then, where it is to be written down.
@@ -159,18 +164,20 @@ impl UnderWay {
 
     /// What was pinned first is there: whether this is it. None where it is the first.
     pub fn known(&self, pin: &UnitPin) -> Option<bool> {
-        self.pins.iter().find(|known| known.place() == pin.place()).map(|known| known == pin)
+        self.known.get(&pin.place()).map(|promise| *promise == pin.promise)
     }
 
     pub fn pin(&mut self, pin: UnitPin) {
         if self.known(&pin).is_none() {
+            self.heads.push(self.head_with(&pin));
+            self.known.insert(pin.place(), pin.promise);
             self.pins.push(pin);
         }
     }
 
     /// The running hash of what is promised.
     pub fn head(&self) -> Bytes32 {
-        self.pins.iter().fold(self.first_head(), next_head)
+        self.heads[self.heads.len() - 1]
     }
 
     /// What it is with one promise more.
@@ -180,15 +187,7 @@ impl UnderWay {
 
     /// Whether it was so at some time.
     pub fn comes_to(&self, head: &Bytes32) -> bool {
-        let later = self.pins.iter().scan(self.first_head(), |last, pin| {
-            *last = next_head(*last, pin);
-            Some(*last)
-        });
-        std::iter::once(self.first_head()).chain(later).any(|at| at == *head)
-    }
-
-    fn first_head(&self) -> Bytes32 {
-        blake3::derive_key("tacit 2026-11 no promise in a match v1", &self.record.name)
+        self.heads.contains(head)
     }
 
     /// All that counts of it, in an order that gives it again.

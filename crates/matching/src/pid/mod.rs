@@ -148,10 +148,14 @@ impl Matcher for PrivateId {
 }
 
 /// Whether an error is one that only a peer's message can cause, or that of [`MatchOptions::afresh`]: it ends
-/// the use of a match's keys.
+/// the use of a match's keys. A bound that this party meets by itself, as of its store or log, names no peer.
 #[must_use]
 pub fn is_deviation(error: &Error) -> bool {
-    matches!(error.kind(), Fault::Malformed(_) | Fault::Deviated(_) | Fault::Limit { .. } | Fault::Refused(_))
+    match error.kind() {
+        Fault::Malformed(_) | Fault::Deviated(_) | Fault::Refused(_) => true,
+        Fault::Limit { .. } => error.at().peer.is_some(),
+        _ => false,
+    }
 }
 
 /// The run itself; `journal` holds the run `before`, if there was one that was cut.

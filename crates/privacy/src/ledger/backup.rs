@@ -1,5 +1,6 @@
 //! A copy of a ledger that is whole, whatever else goes on with it.
 
+use super::promises::forget_promises;
 use super::{Ledger, file};
 use base::Error;
 use rusqlite::Connection;
@@ -15,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 impl Ledger {
     /// Copies the ledger to a new file that only its owner may read (mode 600). On return it is on stable
-    /// storage.
+    /// storage. No match is under way in the copy: what its peer promises from now on would not be in it.
     ///
     /// # Errors
     /// When the file is there already, or either one cannot be read or written. A file that was begun is
@@ -46,6 +47,7 @@ impl Ledger {
 
     fn copy(&self, to: &Path) -> Result<(), rusqlite::Error> {
         let mut copy = Connection::open(to)?;
-        Backup::new(&self.connection, &mut copy)?.run_to_completion(PAGES, PAUSE, None)
+        Backup::new(&self.connection, &mut copy)?.run_to_completion(PAGES, PAUSE, None)?;
+        forget_promises(&copy, None)
     }
 }

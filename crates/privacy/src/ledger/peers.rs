@@ -7,6 +7,7 @@
 
 use super::bars::{self, BarKind};
 use super::chain::{self, ChainHead};
+use super::promises::forget_promises;
 use super::succession::{self, line, line_of};
 use super::{Bytes32, Debit, Ledger, PeerLineage, Statement, VOIDED, begin, date, file, now};
 use base::Error;
@@ -261,7 +262,8 @@ impl Ledger {
     /// each of them in all, beyond what is in this ledger, and goes on with their chains from there. What was
     /// spent after a statement is not in it, a peer may have kept back a later one, and it does not say on
     /// which lineage: so every lineage is barred towards that peer until the operator allows more, or `spent`
-    /// says what was spent.
+    /// says what was spent. What peers promised in matches that are under way is forgotten: it may be less
+    /// than they have promised.
     ///
     /// # Errors
     /// When no peer gave anything back; when several lineages could be meant; when the ledger cannot be
@@ -295,6 +297,7 @@ impl Ledger {
             )
         };
         let recovered = claims.iter().map(one).collect::<Result<_, _>>().map_err(explain)?;
+        forget_promises(&write, None).map_err(explain)?;
         write.commit().map_err(explain)?;
         Ok(recovered)
     }

@@ -4,7 +4,7 @@
 
 use super::{Bytes32, Ledger};
 use base::{Error, hex};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 impl Ledger {
     /// A match of these data begins, with the hash of no promise; any before is over. `id` is
@@ -47,10 +47,24 @@ impl Ledger {
         self.set_promises(sql, params![setting(id), head]).map(|_| ())
     }
 
+    /// The match of these data goes on no more, or none does, whatever folders come back: it is made anew.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn forget_promises(&mut self, id: Option<&Bytes32>) -> Result<(), Error> {
+        forget_promises(&self.connection, id).map_err(|e| self.explain("write to", &e))
+    }
+
     fn set_promises(&self, sql: &str, values: impl rusqlite::Params) -> Result<bool, Error> {
         let changed = self.connection.execute(sql, values);
         changed.map(|rows| rows == 1).map_err(|e| self.explain("write a promise in", &e))
     }
+}
+
+/// Takes the hash of a match away, or those of all, from a ledger or a copy of one.
+pub(super) fn forget_promises(ledger: &Connection, id: Option<&Bytes32>) -> Result<(), rusqlite::Error> {
+    let names = id.map_or_else(|| "promises *".to_owned(), setting);
+    ledger.execute("DELETE FROM settings WHERE name GLOB ?1", [names]).map(|_| ())
 }
 
 fn setting(id: &Bytes32) -> String {
@@ -84,5 +98,24 @@ mod tests {
         second.begin_promises(&id, &[6; 32]).unwrap();
         second.begin_promises(&id, &[7; 32]).unwrap();
         assert_eq!(ledger.promises(&id).unwrap(), Some([7; 32]));
+    }
+
+    /// No match is under way in a copy: what was promised since is not in it. All that was is forgotten at
+    /// once where the ledger itself may be an older one.
+    #[test]
+    fn promises_are_in_no_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, to] = ["l", "copy"].map(|name| folder.path().join(name));
+        let mut ledger = Ledger::open(&path).unwrap();
+        ledger.begin_promises(&[1; 32], &[3; 32]).unwrap();
+        ledger.begin_promises(&[2; 32], &[4; 32]).unwrap();
+        ledger.backup(&to).unwrap();
+        let copy = Ledger::open(&to).unwrap();
+        assert_eq!([1, 2].map(|id| copy.promises(&[id; 32]).unwrap()), [None; 2]);
+        assert_eq!(ledger.promises(&[2; 32]).unwrap(), Some([4; 32]));
+        ledger.forget_promises(Some(&[1; 32])).unwrap();
+        assert_eq!([1, 2].map(|id| ledger.promises(&[id; 32]).unwrap()), [None, Some([4; 32])]);
+        ledger.forget_promises(None).unwrap();
+        assert_eq!([1, 2].map(|id| ledger.promises(&[id; 32]).unwrap()), [None; 2]);
     }
 }

@@ -1,14 +1,17 @@
 //! One connection: what waits is sent, what comes is kept and answered.
 
+use super::board::{PeerCost, TakenLink};
 use super::wire::{HEADS, LinkMessage, MESSAGE_BYTES};
 use super::{now_ms, peer_of};
-use crate::store::{Absorbed, PeerSender, SERVICE, Speaker};
+use crate::store::{ALREADY_OPEN, Absorbed, PeerSender, SERVICE, Speaker};
 use crate::web::House;
 use base::Error;
+use futures_util::future::{Either, select};
 use net::KeyFingerprint;
-use statements::{ProposalId, Said, SignedStatement, StatementHead};
+use statements::{ClosingCode, ClosingReason, ProposalId, Said, SignedStatement, StatementHead};
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -21,12 +24,16 @@ use tokio_rustls::TlsStream;
 const PING: Duration = Duration::from_secs(30);
 /// Without a message for so long the other side is gone.
 const SILENCE: Duration = Duration::from_secs(100);
+/// How long it may take to say that a connection ends.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How often chains are compared, beside at every connection.
 const COMPARE: Duration = Duration::from_secs(300);
 /// How long an acknowledgement is waited for before a statement is sent again.
 const AGAIN: Duration = Duration::from_secs(30);
 /// Statements on their way at once.
 const ON_THE_WAY: u32 = 32;
+/// How long a peer is asked to wait, in seconds, that sends much that is not kept.
+const REFUSED_PAUSE: u32 = 60;
 /// Messages of a peer that are taken without a pause, and the pause for each beyond.
 const BURST: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -35,17 +42,20 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub async fn talk(
     house: Arc<House>,
     peer: KeyFingerprint,
-    connection: u64,
+    link: TakenLink,
     stream: TlsStream<TcpStream>,
 ) -> String {
+    let TakenLink { connection, place } = link;
     let (reader, writer) = tokio::io::split(stream);
     let (out, queue) = mpsc::channel(64);
     let speaker = Arc::new(LinkSpeaker { house, peer, connection, out });
-    let writing = tokio::spawn(write(writer, queue));
+    let mut writing = tokio::spawn(write(writer, queue));
     let sending = tokio::spawn(send(speaker.clone()));
-    let why = match read(&speaker, reader).await {
-        Ok(()) => "another connection took its place".to_owned(),
-        Err(error) => error.to_string(),
+    let reading = pin!(read(&speaker, reader));
+    let why = match select(reading, select(&mut writing, place)).await {
+        Either::Left((Err(error), _)) => error.to_string(),
+        Either::Right((Either::Left(_), _)) => "the peer does not take what is sent".to_owned(),
+        Either::Left((Ok(()), _)) | Either::Right(_) => "another connection took its place".to_owned(),
     };
     sending.abort();
     writing.abort();
@@ -70,7 +80,7 @@ async fn write(mut to: WriteHalf<TlsStream<TcpStream>>, mut queue: mpsc::Receive
             to.flush().await
         };
         if !matches!(timeout(SILENCE, sent).await, Ok(Ok(()))) {
-            let _ = to.shutdown().await;
+            let _ = timeout(FAREWELL, to.shutdown()).await;
             return;
         }
     }
@@ -137,7 +147,8 @@ impl LinkSpeaker {
             return Ok(());
         }
         let peer = self.peer;
-        let waiting = self.store(move |house| house.store().unsent(peer, ON_THE_WAY)).await?;
+        let but = self.house.links().waiting(peer, now_ms());
+        let waiting = self.store(move |house| house.store().unsent(peer, &but, ON_THE_WAY)).await?;
         on_the_way.retain(|digest, _| waiting.iter().any(|row| row.digest == *digest));
         for row in waiting {
             if on_the_way.contains_key(&row.digest) {
@@ -155,6 +166,12 @@ impl LinkSpeaker {
     async fn heard(&self, message: LinkMessage) -> Result<(), Error> {
         let peer = self.peer;
         match message {
+            // It compares again after a while; what it asks for too often is not worth an answer.
+            LinkMessage::Heads(_) if !self.spend(PeerCost::Heads, 1.0) => (),
+            LinkMessage::Want { .. } if !self.spend(PeerCost::Want, 1.0) => (),
+            LinkMessage::Statement(_) if !self.spend(PeerCost::Refused, 0.0) => {
+                self.say(LinkMessage::Busy(REFUSED_PAUSE)).await;
+            }
             LinkMessage::Heads(heads) => {
                 let wants = self.store(move |house| compare(house, peer, &heads)).await?;
                 let (wants, older) = wants;
@@ -167,7 +184,12 @@ impl LinkSpeaker {
                 self.store(move |house| house.store().send_again(peer, &proposal, from)).await?;
             }
             LinkMessage::Statement(bytes) => {
+                // A study of 1 MiB is as much work as hundreds of notes.
+                let weight = 1.0 + bytes.len() as f64 / 4_096.0;
                 let answer = self.store(move |house| absorb(house, peer, &bytes)).await?;
+                if matches!(answer, LinkMessage::No { .. }) {
+                    self.spend(PeerCost::Refused, weight);
+                }
                 self.say(answer).await;
             }
             LinkMessage::Have(digest) => {
@@ -188,6 +210,10 @@ impl LinkSpeaker {
             }
         }
         Ok(())
+    }
+
+    fn spend(&self, cost: PeerCost, weight: f64) -> bool {
+        self.house.links().spend(self.peer, cost, weight, Instant::now())
     }
 
     async fn clock(&self, clock_ms: u64, answers_ms: u64, version: String) {
@@ -313,7 +339,8 @@ fn word(said: &Said) -> Option<&'static str> {
     }
 }
 
-/// A proposal that the rules do not allow is refused by the service itself, with the rule.
+/// A proposal that the rules do not allow is refused by the service itself, with the rule; so is one of a
+/// study of which another one is open.
 fn refuse_by_rules(house: &House, id: &ProposalId) -> Result<(), Error> {
     let (Some(record), Some(identity)) = (house.store().standing(id)?, house.identity()) else {
         return Ok(());
@@ -323,7 +350,12 @@ fn refuse_by_rules(house: &House, id: &ProposalId) -> Result<(), Error> {
     if !is_open || record.proposer() == mine.unwrap_or_default() {
         return Ok(());
     }
-    if let Some(reason) = crate::policy::refusal(&house.rules().settings, identity.fingerprint(), &record) {
+    let is_first = house.store().proposal_of(&record.study())?.is_none_or(|row| row.id == *id);
+    let reason = match is_first {
+        true => crate::policy::refusal(&house.rules().settings, identity.fingerprint(), &record),
+        false => Some(ClosingReason { code: ClosingCode::Policy, text: ALREADY_OPEN.to_owned() }),
+    };
+    if let Some(reason) = reason {
         let speaker = Speaker { by: SERVICE, identity, at_ms: now_ms() };
         house.store().say(speaker, id, Said::Refuse(reason))?;
     }
@@ -341,7 +373,13 @@ fn refused(
 ) -> Result<(), Error> {
     let store = house.store();
     match code {
-        "limit" => Ok(()),
+        // Others go on meanwhile.
+        "limit" => {
+            if let Some(row) = store.sent_to(peer, digest)? {
+                house.links().wait(peer, row.proposal, now_ms());
+            }
+            Ok(())
+        }
         "gap" | "no-proposal" => match store.sent_to(peer, digest)? {
             Some(row) if from < row.number => store.send_again(peer, &row.proposal, from).map(drop),
             _ => store.not_had(peer, digest, code),

@@ -69,12 +69,18 @@ fn speaker(house: &House) -> Speaker<'_> {
 }
 
 fn propose(houses: &[Arc<House>; 2], nonce: u8) {
+    propose_by(0, houses, nonce);
+}
+
+/// Another nonce is another study.
+fn propose_by(by: usize, houses: &[Arc<House>; 2], nonce: u8) {
     let mut text = study::canonical("lift", LIFT).expect("a study");
     let old: Vec<String> =
         text.match_indices("\"tacit1:").map(|(at, _)| text[at + 1..at + 40].to_owned()).collect();
     for (old, house) in old.iter().zip(houses) {
         text = text.replace(old, &own(house).fingerprint().to_string());
     }
+    text = text.replace("1954 polio", &format!("{nonce}, 1954 polio"));
     let proposed = ProposedStudy {
         text,
         program: [2; 32],
@@ -83,7 +89,7 @@ fn propose(houses: &[Arc<House>; 2], nonce: u8) {
         windows: Vec::new(),
         nonce: [nonce; 16],
     };
-    houses[0].store().propose(speaker(&houses[0]), proposed).expect("proposes");
+    houses[by].store().propose(speaker(&houses[by]), proposed).expect("proposes");
 }
 
 #[track_caller]
@@ -110,7 +116,7 @@ fn what_is_said_arrives_and_links_come_again() {
     }
     until("the proposal", || states(&houses[1]) == [ProposalState::Proposed]);
     let peer = own(&houses[1]).fingerprint();
-    until("its acknowledgement", || houses[0].store().unsent(peer, 9).expect("reads").is_empty());
+    until("its acknowledgement", || houses[0].store().unsent(peer, &[], 9).expect("reads").is_empty());
     until("clocks", || houses[0].links().of(&peer).ahead_ms.is_some_and(|ahead| ahead.abs() < 60_000));
     let standing = houses[0].links().of(&peer);
     assert!(!standing.is_skewed() && standing.version.is_some() && standing.heard_ms.is_some());
@@ -146,7 +152,35 @@ fn a_flood_is_counted_not_stored() {
     let heard = houses[0].links().of(&peer).heard_ms;
     until("an answer to the others", || houses[0].links().of(&peer).heard_ms > heard);
     assert_eq!(states(&houses[1]).len(), 3);
+    // What is said about one that is there does not wait behind the others.
+    let id = houses[1].store().list(&ProposalFilter::default(), None).expect("reads")[0].id;
+    houses[0].store().say(speaker(&houses[0]), &id, Said::Note("Still?".to_owned())).expect("says");
+    until("the note", || houses[1].store().heads_of(&id).expect("reads").iter().any(|head| head.count == 2));
     assert_eq!(houses[0].store().list(&ProposalFilter::default(), None).expect("reads").len(), PAGE);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn of_one_study_one_proposal_is_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    // Each before it has heard of the other's: neither takes the place of the own one.
+    [0, 1].into_iter().for_each(|by| propose_by(by, &houses, 1));
+    let first =
+        |house: &House| house.store().list(&ProposalFilter::default(), None).expect("reads")[0].clone();
+    let own_ones: Vec<_> = houses.iter().map(|house| first(house)).collect();
+    let runtime = runtime();
+    for house in &houses {
+        runtime.block_on(run(house.clone())).expect("listens");
+    }
+    for (house, own) in houses.iter().zip(&own_ones) {
+        until("both refused", || states(house) == [ProposalState::Closed; 2]);
+        let both = house.store().list(&ProposalFilter::default(), None).expect("reads");
+        let other = both.iter().find(|row| row.id != own.id).expect("the peer's");
+        let record = house.store().standing(&other.id).expect("reads").expect("is there");
+        let words = record.state_words(statements::Naming(&["a".into(), "b".into()]));
+        assert!(words.contains(crate::store::ALREADY_OPEN), "{words}");
+    }
     runtime.shutdown_background();
 }
 
@@ -176,5 +210,54 @@ fn who_is_no_peer_says_nothing() {
         stream.read(&mut byte).await
     });
     assert!(garbage.is_err() || garbage.is_ok_and(|read| read < 64), "it is no web server");
+    runtime.shutdown_background();
+}
+
+/// Strangers of one address hold all places and take each again: a peer of another address comes through.
+#[test]
+fn strangers_of_one_address_keep_no_peer_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    let settings = houses[1].rules().settings;
+    let address = settings.link.as_ref().expect("a link").listen.clone();
+    let runtime = runtime();
+    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let peer = own(&houses[1]).fingerprint();
+    runtime.block_on(async {
+        let mut silent = Vec::new();
+        for _ in 0..STRANGERS {
+            silent.push(TcpStream::connect(&address).await.expect("it listens"));
+        }
+        let from = tokio::net::TcpSocket::new_v4().expect("a socket");
+        from.bind("127.0.0.2:0".parse().expect("an address")).expect("bound");
+        let stream = from.connect(address.parse().expect("an address")).await.expect("it listens");
+        let greeted = timeout(PATIENCE, greet(&houses[0], peer, stream, &address)).await;
+        greeted.expect("an answer").expect("the peer is taken");
+    });
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_peer_that_comes_again_and_again_has_one_connection() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    let settings = houses[1].rules().settings;
+    let address = settings.link.as_ref().expect("a link").listen.clone();
+    let runtime = runtime();
+    // The second house dials the first in vain: nobody listens there.
+    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let [own, peer] = [&houses[0], &houses[1]].map(|house| own(house).fingerprint());
+    runtime.block_on(async {
+        let mut first = knock(&houses[0], peer, &address).await.expect("taken");
+        let again = knock(&houses[0], peer, &address).await;
+        assert!(again.is_err_and(|why| why.ends_with("is busy")), "within a second");
+        sleep(Duration::from_secs(1)).await;
+        let _second = knock(&houses[0], peer, &address).await.expect("taken");
+        // The first one is closed, long before its silence would end it.
+        let mut rest = Vec::new();
+        let closed = timeout(PATIENCE, first.read_to_end(&mut rest)).await;
+        assert!(closed.is_ok(), "the older connection stays");
+        assert!(houses[1].links().of(&own).since_ms.is_some(), "the newer one is the link");
+    });
     runtime.shutdown_background();
 }

@@ -1,6 +1,6 @@
 //! Whether a peer can be reached, step by step, for whoever has to find out why not.
 
-use super::{PATIENCE, tls};
+use super::PATIENCE;
 use crate::settings::ServicePeer;
 use crate::web::House;
 use net::services::{HELLO_BYTES, ServiceHello, proven_key};
@@ -69,7 +69,7 @@ async fn walk(house: &House, peer: &ServicePeer, steps: &mut Vec<LinkStep>) -> O
     };
     let stream = step(steps, "Connect", connected).await?;
     let secured = async {
-        let tls = tls(house).ok_or("our own key is not there: tacit keygen")?;
+        let tls = house.link_keys().tls(house).ok_or("our own key is not there: tacit keygen")?;
         let name = ServerName::try_from("tacit").map_err(|e| e.to_string())?;
         let wrong = |e: std::io::Error| format!("{e}. Does it have our key, and we its?");
         let stream = TlsConnector::from(tls.dialer).connect(name, stream).await.map_err(wrong)?;
@@ -96,7 +96,9 @@ async fn walk(house: &House, peer: &ServicePeer, steps: &mut Vec<LinkStep>) -> O
         read.map_err(|e| format!("{e}. It does not know our key, has paused us, or is no service"))?;
         match ServiceHello::read(&hello)? {
             ServiceHello::Taken => Ok(("its service answers".to_owned(), ())),
-            ServiceHello::Busy | ServiceHello::Question => Err("its service is busy".to_owned()),
+            // It has proven our key as well: it takes one connection a second.
+            ServiceHello::Busy => Ok(("its service answers, and is busy".to_owned(), ())),
+            ServiceHello::Question => Err("it asks where a service answers".to_owned()),
         }
     };
     step(steps, "Hello", hello).await

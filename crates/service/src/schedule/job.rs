@@ -27,6 +27,9 @@ const LINE_EVERY: Duration = Duration::from_millis(500);
 /// Bytes of a line, and of what a process prints in the end.
 const LINE_BYTES: u64 = 4 << 10;
 const PRINTED_BYTES: u64 = 16 << 20;
+/// The least that a party file can allow: it has no zero.
+const LEAST_RHO: &str = "0.000000001";
+const MOST_DELTA_PLACES: u8 = 15;
 /// How often it is tried to store that a run is over, while the disk is full.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -129,8 +132,31 @@ pub fn write(settings: &HouseSettings, jobs: &Path, order: &JobOrder<'_>) -> Res
     Ok(folder)
 }
 
+fn listens(me: usize, offers: &[RunOffer]) -> bool {
+    let (mine, theirs) = (offers[me].port, offers[1 - me].port);
+    mine != 0 && (theirs == 0 || me > 1 - me)
+}
+
+/// What is wrong with the port that the peer offered, where it is the one that listens.
+pub fn wrong_port(
+    settings: &HouseSettings,
+    record: &ProposalRecord,
+    me: usize,
+    offers: &[RunOffer],
+) -> Option<String> {
+    let [_, _] = record.parties() else { return None };
+    let (name, peer) = peer_of(settings, &record.parties()[1 - me])?;
+    peer.address.as_ref()?;
+    let theirs = offers[1 - me].port;
+    let is_ours = peer.run_ports.as_ref().is_some_and(|ports| ports.contains(&theirs));
+    (!listens(me, offers) && !is_ours).then(|| match theirs {
+        0 => format!("neither this side nor {name} has a port for the run"),
+        _ => format!("{name} wants to run on port {theirs}, which is not among run_ports of [peers.{name}]"),
+    })
+}
+
 /// A line `listen` or `peer`. The address is of this side's own file; only the port is the peer's word, and
-/// it must lie in the range that this side wrote down for it. Who offers a port listens; where both do, the
+/// [`wrong_port`] has looked at it. Who offers a port listens; where both do, the
 /// one with the larger key.
 fn address(settings: &HouseSettings, order: &JobOrder<'_>) -> Result<String, Error> {
     let parties = order.record.parties();
@@ -139,8 +165,7 @@ fn address(settings: &HouseSettings, order: &JobOrder<'_>) -> Result<String, Err
     };
     let other = 1 - order.me;
     let (mine, theirs) = (order.offers[order.me].port, order.offers[other].port);
-    let listens = mine != 0 && (theirs == 0 || order.me > other);
-    if listens {
+    if listens(order.me, order.offers) {
         let link = settings.link.as_ref().ok_or_else(|| Error::input("service.toml has no [link]"))?;
         let host = link.listen.rsplit_once(':').map_or("0.0.0.0", |(host, _)| host);
         return Ok(format!("listen = {}", quoted(&format!("{host}:{mine}"))));
@@ -151,11 +176,6 @@ fn address(settings: &HouseSettings, order: &JobOrder<'_>) -> Result<String, Err
         Error::input(format!("neither side can reach the other: [peers.{name}] has no address"))
     })?;
     let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
-    if !peer.run_ports.as_ref().is_some_and(|ports| ports.contains(&theirs)) {
-        return Err(Error::input(format!(
-            "{name} wants to run on port {theirs}, which is not among run_ports of [peers.{name}]"
-        )));
-    }
     Ok(format!("peer = {}", quoted(&format!("{host}:{theirs}"))))
 }
 
@@ -207,9 +227,8 @@ fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &
     };
     line("\n[policy]\nstudies", format!("[{}]", quoted(&study.hash().full())));
     line("kinds", format!("[{}]", quoted(kind)));
-    if let Some(rho) = &policy.max_rho {
-        line("max_rho", shown(rho));
-    }
+    // Unsaid is nothing: the defaults of a party file are more, so the least that it can say stands there.
+    line("max_rho", policy.max_rho.as_ref().map_or_else(|| LEAST_RHO.to_owned(), shown));
     line("budget", shown(&set.budget));
     if let Some((days, rho)) = &set.period {
         line("period", quoted(&format!("{days}d")));
@@ -218,9 +237,7 @@ fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &
     line("max_cells", policy.max_cells.to_string());
     line("allow_exact", policy.allow_exact.to_string());
     line("candidates", policy.candidates.clamp(2, 1024).to_string());
-    if let Some(places) = set.delta_places {
-        line("delta", quoted(&format!("1e-{places}")));
-    }
+    line("delta", quoted(&format!("1e-{}", set.delta_places.unwrap_or(MOST_DELTA_PLACES))));
 }
 
 fn quoted(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::next_try;
 use crate::link::now_ms;
-use crate::store::{RecordedAct, SERVICE, Speaker};
+use crate::store::{RunLeft, SERVICE, STOPPED, Speaker};
 use crate::web::House;
 use base::{Error, unhex};
 use privacy::ledger::{EntryRow, Ledger};
@@ -60,6 +60,11 @@ pub fn end(house: &Arc<House>, id: &ProposalId, run: u32, error: (&str, &str, &s
     finish(house, id, run, RunOutcome::Failed, Some(error), &[])
 }
 
+/// A run that a person stopped before it began.
+pub fn stopped(house: &Arc<House>, id: &ProposalId, run: u32) -> Result<(), Error> {
+    finish(house, id, run, RunOutcome::Stopped, None, &[])
+}
+
 fn finish(
     house: &Arc<House>,
     id: &ProposalId,
@@ -77,17 +82,25 @@ fn finish(
     let at_ms = now_ms();
     let speaker = Speaker { by: SERVICE, identity, at_ms };
     let message = (!message.is_empty()).then_some(message);
-    store.end_run(speaker, id, &said, message, files)?;
+    let runs = store.runs(id)?;
+    // It was tried again after all was written.
+    if runs.iter().any(|row| row.run == run && row.ended_ms.is_some()) {
+        return Ok(());
+    }
     let (held, next_ms) = match (outcome, kind) {
         (RunOutcome::Answered | RunOutcome::Stored, _) => (None, at_ms + 2_000),
-        (RunOutcome::Stopped, _) => (Some("stopped"), 0),
+        (RunOutcome::Stopped, _) => (Some(STOPPED), 0),
+        // A person's word stands, also where the run failed of itself before it was heard.
+        (RunOutcome::Failed, _)
+            if store.proposal(id)?.is_some_and(|row| row.held.as_deref() == Some(STOPPED)) =>
+        {
+            (Some(STOPPED), 0)
+        }
         // Only a connection, or a peer that had ended, gets better by itself.
-        (RunOutcome::Failed, "peer") => (None, next_try(&store.runs(id)?, at_ms)),
+        (RunOutcome::Failed, "peer") => (None, next_try(&runs, at_ms)),
         (RunOutcome::Failed, kind) => (Some(kind), 0),
     };
-    let act =
-        RecordedAct { by: SERVICE, what: outcome.name(), to: &record.study().full(), at: at_ms / 1_000 };
-    store.hold(&act, id, held, next_ms)?;
+    store.end_run(speaker, id, &said, &RunLeft { message, files, held, next_ms })?;
     let word = if outcome.has_answer() { "answered" } else { "failed" };
     house.notify(word, id);
     Ok(())

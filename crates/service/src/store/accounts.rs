@@ -1,6 +1,7 @@
 //! Accounts, their roles, and links to set a password with.
 
 use super::{RecordedAct, Store};
+use crate::changes::AccountAccess;
 use crate::roles::{Grant, HouseRole};
 use crate::secrets::{SecretToken, SpokenCode, TokenUse};
 use base::Error;
@@ -90,19 +91,19 @@ impl Store {
     }
 
     /// Makes a link in place of the ones before, with which a person sets another password. Sessions end.
-    /// Where it was decided by the roles that the account `held`, none is made when these are others by now.
+    /// Where it was decided by what the account `held`, none is made when that is something else by now.
     ///
     /// # Errors
     /// When there is no such account that is not ended, or the store cannot be written.
     pub fn new_link(
         &self,
         act: &RecordedAct<'_>,
-        held: Option<&[Grant]>,
+        held: Option<&AccountAccess>,
     ) -> Result<Option<SecretToken>, Error> {
         let (token, id) = (SecretToken::generate()?, self.living(act.to)?);
         let made = self.act_if(act, |transaction| {
             if let Some(held) = held
-                && grants_of(transaction, id)? != held
+                && access_in(transaction, act.to)? != *held
             {
                 return Ok(None);
             }
@@ -235,6 +236,14 @@ impl Store {
         self.read(|connection| Ok(listed(connection, "name = ?2", name, now)?.pop()))
     }
 
+    /// What whoever gets into an account may do and read.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn access(&self, name: &str) -> Result<AccountAccess, Error> {
+        self.read(|connection| access_in(connection, name))
+    }
+
     /// The number of an account that was not ended.
     fn living(&self, name: &str) -> Result<i64, Error> {
         self.read(|connection| living_in(connection, name))?.ok_or_else(|| {
@@ -247,6 +256,16 @@ impl Store {
 pub(super) fn living_in(connection: &Connection, name: &str) -> Result<Option<i64>, rusqlite::Error> {
     let sql = "SELECT id FROM accounts WHERE name = ?1 AND ended IS NULL";
     connection.query_row(sql, [name], |row| row.get(0)).optional()
+}
+
+/// What an account has, and the data of the reports that were given to it; nothing where it was ended.
+pub(super) fn access_in(connection: &Connection, name: &str) -> Result<AccountAccess, rusqlite::Error> {
+    let Some(id) = living_in(connection, name)? else { return Ok(AccountAccess::default()) };
+    let sql = "SELECT DISTINCT p.data FROM given g LEFT JOIN proposals p ON p.id = g.proposal \
+               WHERE g.account = ?1 ORDER BY p.data";
+    let mut query = connection.prepare_cached(sql)?;
+    let reports = query.query_map([name], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(AccountAccess { grants: grants_of(connection, id)?, reports })
 }
 
 /// Adds an account without anything; its number.

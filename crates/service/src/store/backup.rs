@@ -1,6 +1,6 @@
 //! Copies of the store, and what has to be said before one is used.
 
-use super::{RecordedAct, Store};
+use super::{COMMAND_LINE, RecordedAct, Store};
 use base::Error;
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -9,6 +9,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+/// What the log says, around the day, when a copy is used.
+const COPY_USED: (&str, &str) = ("a copy of ", " is used from now on");
 /// Pages that are copied at once, and the pause in which others go on.
 const PAGES: i32 = 256;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -50,11 +52,26 @@ impl Store {
         })
     }
 
-    /// Says that a copy is the store from now on.
+    /// Says on the machine that a copy of a day is the store from now on.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn use_copy(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
-        self.act(act, |transaction| transaction.execute("DELETE FROM copies", []).map(drop))
+    pub fn use_copy(&self, day: &str, at: u64) -> Result<(), Error> {
+        let what = format!("{}{day}{}", COPY_USED.0, COPY_USED.1);
+        let act = RecordedAct { by: COMMAND_LINE, what: &what, to: "", at };
+        self.act(&act, |transaction| transaction.execute("DELETE FROM copies", []).map(drop))
+    }
+
+    /// When it was said last that a copy is the store: milliseconds since 1970, 0 for never.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn copy_used_ms(&self) -> Result<u64, Error> {
+        let sql = "SELECT coalesce(max(at_ms), 0) FROM audit WHERE actor = ?1 AND action LIKE ?2";
+        let like = format!("{}%{}", COPY_USED.0, COPY_USED.1);
+        let found = self.read(|connection| {
+            connection.query_row(sql, params![COMMAND_LINE, like], |row| row.get::<_, i64>(0))
+        })?;
+        Ok(found.unsigned_abs())
     }
 }

@@ -1,7 +1,7 @@
 //! What one person proposes and another one confirms. Confirming, the change itself and the line that says
 //! so are one transaction, which looks at everybody's roles anew.
 
-use super::accounts::{end_sessions, give, grants_of, insert, keep_link, living_in};
+use super::accounts::{access_in, end_sessions, give, grants_of, insert, keep_link, living_in};
 use super::checks::accept_in;
 use super::{RecordedAct, Store, write_down, write_down_with};
 use crate::changes::{AccessChange, ChangeDecision, ChangeFacts, PendingChange, ProposedChange, RulesChange};
@@ -19,7 +19,7 @@ const OPEN: u32 = 20;
 pub enum Confirmed {
     /// The change was made; with the code that goes with the link, where there is one.
     Made(Option<SpokenCode>),
-    /// It was decided, it is too old, or what it is about is gone.
+    /// It was decided, it is too old, or what it is about is gone or another one.
     Gone,
     /// This person may not, or whoever proposed it no longer could.
     Denied,
@@ -65,8 +65,12 @@ impl Store {
         let made = self.within::<_, Error>(|transaction| {
             let Some(one) = waiting(transaction, number, at).map_err(explain)? else { return Ok(None) };
             let facts = facts(transaction, &one).map_err(explain)?;
-            if !one.change.may_be_confirmed(&one.by, actor, &facts) {
+            let actor = as_now(transaction, actor).map_err(explain)?;
+            if !one.change.may_be_confirmed(&one.by, &actor, &facts) {
                 outcome = Confirmed::Denied;
+                return Ok(None);
+            }
+            if !one.change.still_fits(&facts) {
                 return Ok(None);
             }
             let linked = match &one.change {
@@ -100,9 +104,10 @@ impl Store {
         let done = self.within::<_, Error>(|transaction| {
             let Some(one) = waiting(transaction, number, at).map_err(explain)? else { return Ok(None) };
             let facts = facts(transaction, &one).map_err(explain)?;
+            let actor = as_now(transaction, actor).map_err(explain)?;
             let decision = match one.by == actor.name {
                 true => ChangeDecision::Withdrawn,
-                false if one.change.is_for(actor, &facts.subject) => ChangeDecision::Refused,
+                false if one.change.is_for(&actor, &facts.subject) => ChangeDecision::Refused,
                 false => return Ok(None),
             };
             decide(transaction, number, decision, &actor.name, at).map_err(explain)?;
@@ -166,7 +171,13 @@ fn listed(connection: &Connection, which: &str, value: i64) -> Result<Vec<Pendin
 
 fn facts(connection: &Connection, one: &PendingChange) -> Result<ChangeFacts, rusqlite::Error> {
     let grants = |name: &str| living_in(connection, name)?.map(|id| grants_of(connection, id)).transpose();
-    Ok(ChangeFacts { proposer: grants(&one.by)?, subject: grants(one.change.subject())?.unwrap_or_default() })
+    Ok(ChangeFacts { proposer: grants(&one.by)?, subject: access_in(connection, one.change.subject())? })
+}
+
+/// Who asks, with the roles of this moment; none where the account was ended since the request began.
+fn as_now(connection: &Connection, actor: &Asker) -> Result<Asker, rusqlite::Error> {
+    let grants = living_in(connection, &actor.name)?.map(|id| grants_of(connection, id)).transpose()?;
+    Ok(Asker { grants: grants.unwrap_or_default(), ..actor.clone() })
 }
 
 fn decide(

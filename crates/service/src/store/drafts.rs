@@ -126,27 +126,6 @@ impl Store {
         self.read(|connection| connection.prepare_cached(sql)?.query_map([id.0], |row| row.get(0))?.collect())
     }
 
-    /// Notes that one of two stewards agrees.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
-    pub fn approve(&self, act: &RecordedAct<'_>, id: &ProposalId, data: &str) -> Result<(), Error> {
-        let sql = "INSERT OR REPLACE INTO approvals (proposal, account, data) VALUES (?1, ?2, ?3)";
-        self.act(act, |transaction| transaction.execute(sql, params![id.0, act.by, data]).map(drop))
-    }
-
-    /// Who has agreed, where two have to, and for which data set.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn approvals(&self, id: &ProposalId) -> Result<Vec<(String, String)>, Error> {
-        let sql = "SELECT account, data FROM approvals WHERE proposal = ?1 ORDER BY account";
-        self.read(|connection| {
-            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-            connection.prepare_cached(sql)?.query_map([id.0], row)?.collect()
-        })
-    }
-
     /// Keeps what stood against a consent; nothing where it was given.
     ///
     /// # Errors

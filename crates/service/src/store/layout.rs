@@ -9,12 +9,13 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 5] = [
+const STEPS: [LayoutStep; 6] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
     |transaction| Ok(transaction.execute_batch(V4)?),
     |transaction| Ok(transaction.execute_batch(CONFIRMATIONS)?),
+    |transaction| Ok(transaction.execute_batch(APPROVALS)?),
 ];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
@@ -243,6 +244,21 @@ CREATE TABLE weighed (
     at INTEGER NOT NULL,
     data TEXT NOT NULL,
     said TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+/// Who agreed before agrees again: it was not kept to what.
+const APPROVALS: &str = "
+DROP TABLE approvals;
+CREATE TABLE approvals (
+    proposal BLOB NOT NULL,
+    account TEXT NOT NULL,
+    data TEXT NOT NULL,
+    words BLOB NOT NULL,
+    runs INTEGER NOT NULL,
+    days INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (proposal, account)
 ) STRICT, WITHOUT ROWID;
 ";
 

@@ -1,8 +1,8 @@
 //! Runs of proposals: what the service's own process of a run is at, what it said, and what it left; and
 //! what of the outbox waits.
 
-use super::Store;
 use super::studies::{OutboxRow, Speaker, failed, outbox_row, say_in};
+use super::{RecordedAct, Store, write_down};
 use base::Error;
 use net::KeyFingerprint;
 use rusqlite::{OptionalExtension, Row, params};
@@ -34,6 +34,19 @@ pub struct RunRow {
     pub code: Option<String>,
     /// Its message: for people of this organisation alone.
     pub message: Option<String>,
+}
+
+/// What a run left here that no peer is told, and when the next one begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunLeft<'a> {
+    /// The message of its error.
+    pub message: Option<&'a str>,
+    /// Files of a report, by name.
+    pub files: &'a [(String, Vec<u8>)],
+    /// Why no run begins by itself until a person says so.
+    pub held: Option<&'a str>,
+    /// Not before this time does the next run begin: milliseconds since 1970.
+    pub next_ms: u64,
 }
 
 /// A line that the process of a run printed.
@@ -97,8 +110,7 @@ impl Store {
         })
     }
 
-    /// Says that a run is over here, and keeps what it left: files of a report, by name, and the message of
-    /// its error, which stays here.
+    /// Says that a run is over here, and keeps what it left, all or nothing.
     ///
     /// # Errors
     /// As [`Store::say`].
@@ -107,8 +119,7 @@ impl Store {
         speaker: Speaker<'_>,
         id: &ProposalId,
         end: &RunEnd,
-        message: Option<&str>,
-        files: &[(String, Vec<u8>)],
+        left: &RunLeft<'_>,
     ) -> Result<ProposalRecord, Error> {
         self.within_one(|write| {
             let record = say_in(write, &speaker, id, Said::Ended(end.clone()))?;
@@ -117,9 +128,13 @@ impl Store {
                        WHERE proposal = ?1 AND run = ?2";
             let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
             let outcome = end.outcome.name();
-            let values = params![id.0, end.run, at, outcome, some(&end.kind), some(&end.code), message];
+            let values = params![id.0, end.run, at, outcome, some(&end.kind), some(&end.code), left.message];
             write.execute(sql, values).map_err(failed)?;
-            for (name, content) in files {
+            let hold = "UPDATE proposals SET held = ?2, next_ms = ?3 WHERE id = ?1";
+            write.execute(hold, params![id.0, left.held, left.next_ms.cast_signed()]).map_err(failed)?;
+            let (to, at_s) = (record.study().full(), speaker.at_ms / 1_000);
+            write_down(write, &RecordedAct { by: speaker.by, what: outcome, to: &to, at: at_s })?;
+            for (name, content) in left.files {
                 let sql = "INSERT INTO report_files (proposal, name, run, at_ms, content) \
                            VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (proposal, name) DO UPDATE \
                            SET run = ?3, at_ms = ?4, content = ?5";
@@ -193,16 +208,22 @@ impl Store {
         })
     }
 
-    /// What a peer has not acknowledged yet, oldest first, at most so many.
+    /// What a peer has not acknowledged yet, oldest first, at most so many; nothing about `but`.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn unsent(&self, peer: KeyFingerprint, most: u32) -> Result<Vec<OutboxRow>, Error> {
+    pub fn unsent(
+        &self,
+        peer: KeyFingerprint,
+        but: &[ProposalId],
+        most: u32,
+    ) -> Result<Vec<OutboxRow>, Error> {
         let sql = "SELECT peer, proposal, number, digest, had_ms, refused FROM outbox WHERE peer = ?1 \
-                   AND had_ms IS NULL AND refused IS NULL ORDER BY row LIMIT ?2";
-        self.read(|connection| {
-            connection.prepare_cached(sql)?.query_map(params![peer.bytes(), most], outbox_row)?.collect()
-        })
+                   AND had_ms IS NULL AND refused IS NULL \
+                   AND lower(hex(proposal)) NOT IN (SELECT value FROM json_each(?3)) ORDER BY row LIMIT ?2";
+        let but: Vec<String> = but.iter().map(|id| base::hex(&id.0)).collect();
+        let values = params![peer.bytes(), most, serde_json::Value::from(but).to_string()];
+        self.read(|connection| connection.prepare_cached(sql)?.query_map(values, outbox_row)?.collect())
     }
 
     /// A statement as it is sent.

@@ -4,7 +4,7 @@ use super::{RecordedAct, Store};
 use crate::secrets::{SecretToken, SpokenCode, TokenUse};
 use crate::totp::{SECRET_BYTES, step_of};
 use base::Error;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Codes for when the telephone is lost; each counts once.
 const RECOVERY: usize = 10;
@@ -64,34 +64,48 @@ impl Store {
     /// # Errors
     /// When the store cannot be written.
     pub fn take_code(&self, account: &str, code: &str, now: u64) -> Result<bool, Error> {
-        self.change(|transaction| {
-            let sql = "SELECT id, totp, totp_step FROM accounts WHERE name = ?1 AND totp IS NOT NULL";
-            let row = |row: &rusqlite::Row<'_>| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, i64>(2)?))
-            };
-            let Some((id, secret, last)) = transaction.query_row(sql, [account], row).optional()? else {
-                return Ok(false);
-            };
-            if let Some(step) = step_of(&secret, code, now, last.unsigned_abs()) {
-                let sql = "UPDATE accounts SET totp_step = ?2 WHERE id = ?1";
-                return Ok(transaction.execute(sql, params![id, step.cast_signed()])? == 1);
-            }
-            let Some(code) = SpokenCode::parse(code) else { return Ok(false) };
-            let sql = "DELETE FROM recovery WHERE account = ?1 AND hash = ?2";
-            Ok(transaction.execute(sql, params![id, code.hash(TokenUse::Recovery)])? == 1)
-        })
+        self.change(|transaction| take_code_in(transaction, account, code, now))
     }
 
-    /// Ends the second step.
+    /// Ends the second step of an account for who has a code of it, and all sessions but the one of that
+    /// number; false where the code is none.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn end_second(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
-        self.act(act, |transaction| {
-            let sql = "DELETE FROM recovery WHERE account = (SELECT id FROM accounts WHERE name = ?1)";
-            transaction.execute(sql, [act.to])?;
+    pub fn end_second(&self, act: &RecordedAct<'_>, code: &str, session: i64) -> Result<bool, Error> {
+        let ended = self.act_if(act, |transaction| {
+            if !take_code_in(transaction, act.to, code, act.at)? {
+                return Ok(None);
+            }
+            let of = "account = (SELECT id FROM accounts WHERE name = ?1)";
+            transaction.execute(&format!("DELETE FROM recovery WHERE {of}"), [act.to])?;
+            let sql = format!("DELETE FROM sessions WHERE id <> ?2 AND {of}");
+            transaction.execute(&sql, params![act.to, session])?;
             let sql = "UPDATE accounts SET totp = NULL, totp_new = NULL, totp_step = 0 WHERE name = ?1";
-            transaction.execute(sql, [act.to]).map(drop)
-        })
+            transaction.execute(sql, [act.to]).map(Some)
+        })?;
+        Ok(ended.is_some())
     }
+}
+
+fn take_code_in(
+    transaction: &Transaction<'_>,
+    account: &str,
+    code: &str,
+    now: u64,
+) -> Result<bool, rusqlite::Error> {
+    let sql = "SELECT id, totp, totp_step FROM accounts WHERE name = ?1 AND totp IS NOT NULL";
+    let row = |row: &rusqlite::Row<'_>| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, i64>(2)?))
+    };
+    let Some((id, secret, last)) = transaction.query_row(sql, [account], row).optional()? else {
+        return Ok(false);
+    };
+    if let Some(step) = step_of(&secret, code, now, last.unsigned_abs()) {
+        let sql = "UPDATE accounts SET totp_step = ?2 WHERE id = ?1";
+        return Ok(transaction.execute(sql, params![id, step.cast_signed()])? == 1);
+    }
+    let Some(code) = SpokenCode::parse(code) else { return Ok(false) };
+    let sql = "DELETE FROM recovery WHERE account = ?1 AND hash = ?2";
+    Ok(transaction.execute(sql, params![id, code.hash(TokenUse::Recovery)])? == 1)
 }

@@ -9,8 +9,7 @@ use base::{Error, hex};
 use net::{Identity, KeyFingerprint};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use statements::{
-    ConsentTerms, KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said,
-    SignedStatement,
+    KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said, SignedStatement,
 };
 use study::{StudyFile, StudyHash};
 
@@ -18,6 +17,11 @@ use study::{StudyFile, StudyHash};
 pub const PAGE: usize = 50;
 /// Who acts where nobody asked for it.
 pub const SERVICE: &str = "(service)";
+/// Why a study is not proposed a second time.
+pub const ALREADY_OPEN: &str = "this study is proposed already: that proposal has to be over first (withdraw \
+                                or refuse it)";
+/// Why no run of a proposal begins where a person stopped one.
+pub const STOPPED: &str = "stopped";
 const DAY_MS: u64 = 86_400_000;
 /// Bytes of statements that a peer may send in a day.
 const BYTES_PER_DAY: u64 = 4 << 20;
@@ -163,13 +167,13 @@ pub struct PeerSender<'a> {
 /// What became of bytes that a peer sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Absorbed {
-    /// They are kept: tell the peer. `new`: they were not there before.
+    /// They are kept: tell the peer.
     Have {
         /// The digest that they are acknowledged by.
         digest: [u8; 32],
         /// What they are about.
         proposal: ProposalId,
-        /// Whether something changed.
+        /// Whether it changes where the proposal stands, or proves that its author signed another thing.
         new: bool,
     },
     /// They are not kept. The code is one of `malformed`, `author`, `other`, `gap`, `no-proposal`, `study`,
@@ -188,12 +192,16 @@ impl Store {
     /// Proposes a study: the statement, its place in outboxes and the entry of the log are one transaction.
     ///
     /// # Errors
-    /// When the text is no study of this organisation and others, or the store cannot be written.
+    /// When the text is no study of this organisation and others, a proposal of it is open, or the store
+    /// cannot be written.
     pub fn propose(&self, speaker: Speaker<'_>, proposed: ProposedStudy) -> Result<ProposalRecord, Error> {
         let first = ProposalRecord::propose(speaker.identity, speaker.at_ms, proposed)?;
         let record = ProposalRecord::open(first.clone())
             .map_err(|why| if let NotKept::Study(error) = why { error } else { refused(&why) })?;
         self.within_one(|write| {
+            if proposal_of(write, &record.study()).map_err(failed)?.is_some_and(|row| !row.state.is_final()) {
+                return Err(Error::refused(ALREADY_OPEN));
+            }
             keep(write, speaker.at_ms, &first)?;
             insert(write, &record, speaker.by, speaker.at_ms)?;
             said(write, &speaker, &record, &first)?;
@@ -208,30 +216,6 @@ impl Store {
     /// the store cannot be written.
     pub fn say(&self, speaker: Speaker<'_>, id: &ProposalId, what: Said) -> Result<ProposalRecord, Error> {
         self.within_one(|write| say_in(write, &speaker, id, what))
-    }
-
-    /// Consents, and keeps what only this organisation knows of it.
-    ///
-    /// # Errors
-    /// As [`Self::say`].
-    pub fn consent(
-        &self,
-        speaker: Speaker<'_>,
-        id: &ProposalId,
-        terms: ConsentTerms,
-        own: &OwnConsent,
-    ) -> Result<ProposalRecord, Error> {
-        self.within_one(|write| {
-            let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
-            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
-            write.execute(sql, values).map_err(failed)?;
-            write
-                .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
-                .map_err(failed)?;
-            Ok(record)
-        })
     }
 
     /// Takes what a peer sent. What is not kept has changed nothing.
@@ -254,16 +238,28 @@ impl Store {
         if !statement.body().recipients.contains(&own) {
             return no("other", digest, 0);
         }
-        // What is sent again costs nothing but this look.
-        if self.statement(&digest)?.is_some_and(|known| known == bytes) {
+        // What is sent again costs nothing but this look, also where it was signed once more.
+        if self.statement(&digest)?.is_some() {
             return Ok(Absorbed::Have { digest, proposal, new: false });
         }
-        let taken =
-            self.within(|write| take(write, own, from, at_ms, &statement).map(|new| new.then_some(())));
-        match taken {
+        // What it has used, and whether it is a study at all, before others wait for this transaction.
+        let used = self.used_by(from.key, at_ms)?;
+        let is_known = self.proposal(&proposal)?.is_some();
+        let proposes_too_much = used.open >= from.most_open || used.today >= from.most_per_day;
+        if used.statements >= STATEMENTS_PER_DAY
+            || used.bytes + bytes.len() as u64 > BYTES_PER_DAY
+            || (!is_known && proposes_too_much)
+        {
+            return no("limit", digest, 0);
+        }
+        let first = match (!is_known).then(|| ProposalRecord::open(statement.clone())).transpose() {
+            Ok(first) => first,
+            Err(why) => return no(why.code(), digest, 0),
+        };
+        match self.within(|write| take(write, own, from, at_ms, &statement, first)) {
             Ok(done) => {
                 self.ring();
-                Ok(Absorbed::Have { digest, proposal, new: done.is_some() })
+                Ok(Absorbed::Have { digest, proposal, new: done == Some(true) })
             }
             Err(Untaken::No(code, from)) => no(code, digest, from),
             Err(Untaken::Store(error)) => Err(error),
@@ -283,7 +279,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn study_text(&self, hash: &StudyHash) -> Result<Option<String>, Error> {
-        let Some(row) = self.newest_of(hash)? else { return Ok(None) };
+        let Some(row) = self.proposal_of(hash)? else { return Ok(None) };
         Ok(self.standing(&row.id)?.map(|record| record.proposed().text.clone()))
     }
 
@@ -327,15 +323,13 @@ impl Store {
         self.read(|connection| connection.prepare_cached(&sql)?.query_row([id.0], proposal_row).optional())
     }
 
-    /// The newest proposal of a study.
+    /// The proposal that a study's hash stands for: of open ones the first, so that nobody takes its place by
+    /// proposing the same again; else the newest, and one with an answer before others.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn newest_of(&self, study: &StudyHash) -> Result<Option<ProposalRow>, Error> {
-        let sql = format!("SELECT {COLUMNS} FROM proposals WHERE study = ?1 ORDER BY row DESC LIMIT 1");
-        self.read(|connection| {
-            connection.prepare_cached(&sql)?.query_row([study.as_bytes()], proposal_row).optional()
-        })
+    pub fn proposal_of(&self, study: &StudyHash) -> Result<Option<ProposalRow>, Error> {
+        self.read(|connection| proposal_of(connection, study))
     }
 
     /// What only this organisation knows of its consent.
@@ -444,6 +438,15 @@ fn proposal_row(row: &Row<'_>) -> Result<ProposalRow, rusqlite::Error> {
         held: row.get(13)?,
         next_ms: time(14)?,
     })
+}
+
+fn proposal_of(connection: &Connection, study: &StudyHash) -> Result<Option<ProposalRow>, rusqlite::Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM proposals WHERE study = ?1 ORDER BY open DESC, CASE WHEN open THEN row END, \
+         state = '{}' DESC, row DESC LIMIT 1",
+        ProposalState::Answered.name()
+    );
+    connection.prepare_cached(&sql)?.query_row([study.as_bytes()], proposal_row).optional()
 }
 
 pub(super) fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, rusqlite::Error> {
@@ -633,49 +636,47 @@ impl From<Error> for Untaken {
     }
 }
 
-/// Keeps what a peer said; whether it is new.
+/// Keeps what a peer said, of a proposal that is not here yet the `first`; whether it changes something.
+/// None: it was there.
 fn take(
     write: &Transaction<'_>,
     own: KeyFingerprint,
     from: PeerSender<'_>,
     at_ms: u64,
     statement: &SignedStatement,
-) -> Result<bool, Untaken> {
+    first: Option<ProposalRecord>,
+) -> Result<Option<bool>, Untaken> {
     let body = statement.body();
-    let known = load(write, &body.proposal)?;
-    if let Some(record) = &known
-        && record.after(&from.key, body.number).first().is_some_and(|one| one.digest() == statement.digest())
-    {
-        return Ok(false);
-    }
-    let used = used_by(write, from.key, at_ms)?;
-    if used.bytes + statement.bytes().len() as u64 > BYTES_PER_DAY || used.statements >= STATEMENTS_PER_DAY {
-        return Err(Untaken::No("limit", 0));
-    }
     let no = |why: NotKept| match why {
         NotKept::Gap(from) => Untaken::No("gap", from),
         other => Untaken::No(other.code(), 0),
     };
-    let record = match known {
+    let (record, changes) = match load(write, &body.proposal)? {
         Some(mut record) => {
-            if matches!(record.keep(statement.clone()).map_err(no)?, KeptStatement::Known) {
-                return Ok(false);
-            }
-            record
+            let forks = record.forks().len();
+            let changes = match record.keep(statement.clone()).map_err(no)? {
+                KeptStatement::Known => return Ok(None),
+                // One pair of an author is proof: more would be room that it fills.
+                KeptStatement::Fork if record.forks().len() == forks => {
+                    return Err(Untaken::No("other", 0));
+                }
+                KeptStatement::Fork => true,
+                KeptStatement::New { counts } => counts,
+            };
+            (record, changes)
         }
         None => {
-            if used.open >= from.most_open || used.today >= from.most_per_day {
-                return Err(Untaken::No("limit", 0));
-            }
-            let record = ProposalRecord::open(statement.clone()).map_err(no)?;
+            let record = first.ok_or(Untaken::No("no-proposal", 0))?;
             insert(write, &record, "", at_ms)?;
-            record
+            (record, true)
         }
     };
-    keep(write, at_ms, statement)?;
+    if !trail::keep_statement(write, at_ms, statement)? {
+        return Ok(None);
+    }
     refresh(write, &record, own, at_ms)?;
     log(write, &format!("peer {}", from.name), kind_of(&body.said), statement, at_ms)?;
-    Ok(true)
+    Ok(Some(changes))
 }
 
 fn used_by(connection: &Connection, peer: KeyFingerprint, now_ms: u64) -> Result<PeerUse, Error> {

@@ -1,6 +1,7 @@
 //! What organisations say, in two stores: as it would go over the link, without one.
 
 use super::*;
+use crate::roles::{Grant, HouseRole};
 use net::{Identity, KeyFingerprint};
 use statements::{
     ClosingCode, ClosingReason, ConsentTerms, ProposalRecord, ProposalState, ProposedStudy, RunEnd, RunOffer,
@@ -35,7 +36,7 @@ impl Side {
 
     /// Takes what waits for it, in order.
     fn hear(&self, from: &Side) -> Vec<Absorbed> {
-        let waiting = from.store.unsent(self.key(), 100).expect("reads");
+        let waiting = from.store.unsent(self.key(), &[], 100).expect("reads");
         let take = |row: &OutboxRow| {
             let bytes = from.store.statement(&row.digest).expect("reads").expect("is there");
             let became = self.absorb(from, &bytes);
@@ -69,9 +70,11 @@ fn text(sides: [&Side; 2]) -> String {
     text
 }
 
+/// Another nonce is another study.
 fn proposed(text: &str, nonce: u8) -> ProposedStudy {
+    let text = text.replace("1954 polio", &format!("{nonce}, 1954 polio"));
     ProposedStudy {
-        text: text.to_owned(),
+        text,
         program: [2; 32],
         note: "Shall we?".to_owned(),
         expires_ms: AT + 24 * HOUR,
@@ -94,17 +97,17 @@ fn terms(data: [u8; 32]) -> ConsentTerms {
     }
 }
 
+fn own_consent(by: &str) -> OwnConsent {
+    let (by, data) = (by.to_owned(), "trial".to_owned());
+    let words = "what a steward read".to_owned();
+    OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words }
+}
+
 fn consent(side: &Side, record: &ProposalRecord) {
-    let own = OwnConsent {
-        by: "stella".into(),
-        data: "trial".into(),
-        salt: [1; 32],
-        tag: [2; 32],
-        version: [3; 32],
-        words: "what a steward read".into(),
-    };
+    let own = own_consent(COMMAND_LINE);
     let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
-    side.store.consent(side.speaker(), &record.id(), terms, &own).expect("consents");
+    let right = ConsentRight { rules: None, stewards: &[], separate: true, approval: None };
+    side.store.consent(side.speaker(), &record.id(), terms, &own, &right).expect("consents");
     assert_eq!(side.store.own_consent(&record.id()).expect("reads"), Some(own));
 }
 
@@ -117,7 +120,7 @@ fn a_study_goes_from_store_to_store_until_its_answer() {
     let (a, b) = (Side::new(), Side::new());
     let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
     let id = record.id();
-    assert!(is_new(&b.hear(&a)) && a.store.unsent(b.key(), 9).expect("reads").is_empty());
+    assert!(is_new(&b.hear(&a)) && a.store.unsent(b.key(), &[], 9).expect("reads").is_empty());
     assert_eq!((a.state(), b.state()), (ProposalState::Proposed, ProposalState::Proposed));
     assert_eq!(b.store.study_text(&record.study()).expect("reads"), Some(record.proposed().text.clone()));
     consent(&a, &record);
@@ -144,7 +147,10 @@ fn a_study_goes_from_store_to_store_until_its_answer() {
     let end = RunEnd { run: 1, outcome, kind: String::new(), code: String::new(), debits: Vec::new() };
     for side in [&a, &b] {
         let files = [("report.json".to_owned(), b"{}".to_vec())];
-        side.store.end_run(side.speaker(), &id, &end, None, &files).expect("ends");
+        let left = RunLeft { files: &files, held: Some("stopped"), next_ms: 7, ..RunLeft::default() };
+        side.store.end_run(side.speaker(), &id, &end, &left).expect("ends");
+        let row = side.store.proposal(&id).expect("reads").expect("is there");
+        assert_eq!((row.held.as_deref(), row.next_ms), (Some("stopped"), 7), "in the same transaction");
         assert_eq!(side.store.runs(&id).expect("reads")[0].outcome.as_deref(), Some("answered"));
         let report = side.store.report_file(&id, "report.json").expect("reads").expect("is there");
         assert_eq!((report.run, &report.content[..]), (1, &b"{}"[..]));
@@ -153,6 +159,86 @@ fn a_study_goes_from_store_to_store_until_its_answer() {
     assert_eq!((a.state(), b.state()), (ProposalState::Answered, ProposalState::Answered));
     assert!(a.store.sent(&id).expect("reads").iter().all(|row| row.had_ms.is_some()));
     trail::verify(&b.store.lock()).expect("the log of both sides' words fits its chain");
+}
+
+#[test]
+fn who_lost_the_role_or_the_rules_signs_nothing() {
+    let (a, b) = (Side::new(), Side::new());
+    let store = &a.store;
+    let record = store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    let act = |to| RecordedAct { by: COMMAND_LINE, what: "changed", to, at: AT / 1_000 };
+    let of = |data: &str| Grant { role: HouseRole::Steward, data: Some(data.to_owned()) };
+    for (name, data) in [("ann", "trial"), ("stella", "trial"), ("otto", "other"), ("eve", "trial")] {
+        store.add_account(&act(name), &[of(data)]).expect("added").expect("new");
+    }
+    store.accept(&act("rules"), "the first", &[1; 32]).expect("accepted");
+    let stewards = ["ann", "stella", "otto"].map(str::to_owned);
+    let right = ConsentRight { rules: Some([1; 32]), stewards: &stewards, separate: true, approval: None };
+    let consents = |by: &str, right: &ConsentRight<'_>| {
+        let own = own_consent(by);
+        let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+        store.consent(a.speaker(), &record.id(), terms, &own, right).map(drop)
+    };
+    let refused = |by: &str, right: &ConsentRight<'_>| {
+        let why = consents(by, right).expect_err("refused").to_string();
+        assert!(why.contains("nothing was signed"), "{by}: {why}");
+    };
+    // Who proposed it; who has the role for other data; who is not named; who is nobody.
+    ["ann", "otto", "eve", "nobody"].into_iter().for_each(|by| refused(by, &right));
+    store.take_role(&act("stella"), &of("trial")).expect("taken");
+    refused("stella", &right);
+    store.give_role(&act("stella"), &of("trial")).expect("given");
+    store.accept(&act("rules"), "the second", &[2; 32]).expect("accepted");
+    refused("stella", &right);
+    refused(COMMAND_LINE, &right);
+    let right = ConsentRight { rules: Some([2; 32]), ..right };
+    consents("stella", &right).expect("consents");
+    let (a, b) = (Side::new(), Side::new());
+    let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    a.store.add_account(&act("stella"), &[of("trial")]).expect("added").expect("new");
+    a.store.end_account(&act("stella")).expect("ended");
+    let (own, right) = (own_consent("stella"), ConsentRight { rules: None, ..right });
+    let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+    assert!(a.store.consent(a.speaker(), &record.id(), terms, &own, &right).is_err(), "the account is ended");
+}
+
+#[test]
+fn the_first_of_two_stewards_agrees_to_something_in_particular() {
+    let (a, b) = (Side::new(), Side::new());
+    let store = &a.store;
+    let record = store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    let act = |by, to| RecordedAct { by, what: "agreed", to, at: (AT + HOUR) / 1_000 };
+    let grant = Grant { role: HouseRole::Steward, data: None };
+    for name in ["stella", "otto"] {
+        store.add_account(&act(COMMAND_LINE, name), &[grant.clone()]).expect("added").expect("new");
+    }
+    let stewards = ["stella", "otto"].map(str::to_owned);
+    let asked = ApprovedTerms { data: "trial".into(), words: [1; 32], runs: 2, days: 30 };
+    let right = ConsentRight { rules: None, stewards: &stewards, separate: true, approval: Some(&asked) };
+    let own = own_consent("otto");
+    let signs = || {
+        let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+        store.consent(a.speaker(), &record.id(), terms, &own, &right)
+    };
+    let others = [
+        ApprovedTerms { words: [2; 32], ..asked.clone() },
+        ApprovedTerms { runs: 5, ..asked.clone() },
+        ApprovedTerms { days: 90, ..asked.clone() },
+        ApprovedTerms { data: "other".into(), ..asked.clone() },
+    ];
+    for other in others {
+        store.approve(&act("stella", "x"), &record.id(), &other).expect("kept");
+        assert!(signs().is_err(), "{other:?}");
+    }
+    store.approve(&act("otto", "x"), &record.id(), &asked).expect("kept");
+    assert!(signs().is_err(), "one person is not two");
+    store.approve(&act("stella", "x"), &record.id(), &asked).expect("kept");
+    let counts = |at_ms: u64| store.is_approved(&record.id(), "otto", &right, at_ms / 1_000).expect("reads");
+    assert!(counts(AT + HOUR) && !counts(AT + (1 + 7 * 24) * HOUR), "a week later it is too long ago");
+    store.take_role(&act(COMMAND_LINE, "stella"), &grant).expect("taken");
+    assert!(signs().is_err(), "stella decides on nothing any more");
+    store.give_role(&act(COMMAND_LINE, "stella"), &grant).expect("given");
+    signs().expect("signed");
 }
 
 #[test]
@@ -170,7 +256,7 @@ fn what_a_peer_may_not_send_changes_nothing() {
     assert_eq!(code(b.absorb(&c, &first)), "author", "nobody relays");
     assert_eq!(code(c.absorb(&a, &first)), "other");
     consent(&a, &record);
-    let second = a.store.unsent(b.key(), 9).expect("reads")[1].digest;
+    let second = a.store.unsent(b.key(), &[], 9).expect("reads")[1].digest;
     assert_eq!(code(b.absorb(&a, &bytes(second))), "no-proposal");
     assert!(b.store.list(&ProposalFilter::default(), None).expect("reads").is_empty());
     assert_eq!(code(b.absorb(&a, &first)), "have");
@@ -184,6 +270,55 @@ fn what_a_peer_may_not_send_changes_nothing() {
     let reason = ClosingReason { code: ClosingCode::Purpose, text: "No.".to_owned() };
     b.store.say(b.speaker(), &record.id(), Said::Refuse(reason)).expect("refuses");
     assert_eq!(b.hear(&a).into_iter().map(code).collect::<Vec<_>>(), ["have"], "one was decided");
+}
+
+/// Who has signed two things that cannot both be has said enough: neither a third thing nor the same thing
+/// signed once more is kept, written into the log or told to people.
+#[test]
+fn what_cannot_both_be_is_kept_once() {
+    let (a, b) = (Side::new(), Side::new());
+    let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    assert!(is_new(&b.hear(&a)));
+    let entries = || trail::log_head(&b.store.lock()).expect("reads").last;
+    let note = |text: &str| {
+        let said = Said::Note(text.to_owned());
+        record.say(&a.identity, AT + HOUR, said).expect("signed").bytes().to_vec()
+    };
+    let second = note("second");
+    assert!(is_new(&[b.absorb(&a, &note("first")), b.absorb(&a, &second)]));
+    assert_eq!(b.state(), ProposalState::Frozen);
+    let before = entries();
+    assert!(matches!(b.absorb(&a, &second), Absorbed::Have { new: false, .. }));
+    for text in ["third", "fourth"] {
+        assert!(matches!(b.absorb(&a, &note(text)), Absorbed::No { code: "other", .. }));
+    }
+    assert_eq!(entries(), before, "nothing is written into the log");
+    assert_eq!(b.store.used_by(a.key(), AT + HOUR).expect("reads").statements, 3);
+}
+
+#[test]
+fn a_study_is_proposed_again_when_its_proposal_is_over() {
+    let (a, b) = (Side::new(), Side::new());
+    let again = ProposedStudy { nonce: [9; 16], ..proposed(&text([&a, &b]), 1) };
+    let first = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    let refused = a.store.propose(a.speaker(), again.clone()).expect_err("one is open");
+    assert!(refused.to_string().contains(studies::ALREADY_OPEN), "{refused}");
+    b.hear(&a);
+    // A peer whose service does not refuse it takes no place here.
+    let mut c = Side::new();
+    let key = c._folder.path().join("a.key");
+    a.identity.save(&key).expect("saved");
+    c.identity = Identity::load(&key).expect("loads");
+    let second = c.store.propose(c.speaker(), again.clone()).expect("proposes");
+    b.hear(&c);
+    let shown = |side: &Side| side.store.proposal_of(&first.study()).expect("reads").expect("is there").id;
+    assert_eq!(shown(&b), first.id());
+    let reason = ClosingReason { code: ClosingCode::Other, text: "No.".to_owned() };
+    b.store.say(b.speaker(), &first.id(), Said::Refuse(reason.clone())).expect("refuses");
+    assert_eq!(shown(&b), second.id());
+    b.store.say(b.speaker(), &second.id(), Said::Refuse(reason)).expect("refuses");
+    a.hear(&b);
+    assert_eq!(a.store.propose(a.speaker(), again).expect("proposes").study(), first.study());
 }
 
 #[test]
@@ -219,7 +354,7 @@ fn what_a_peer_lost_is_sent_again() {
     let heads = b.store.heads(a.key(), 10).expect("reads");
     assert_eq!((heads.len(), heads[0].1.len(), heads[0].1[0].count), (1, 1, 2));
     assert!(a.store.send_again(b.key(), &record.id(), 1).expect("written"));
-    assert_eq!(a.store.unsent(b.key(), 10).expect("reads").len(), 1);
+    assert_eq!(a.store.unsent(b.key(), &[], 10).expect("reads").len(), 1);
     assert!(matches!(b.hear(&a)[..], [Absorbed::Have { new: false, .. }]));
 }
 

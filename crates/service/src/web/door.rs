@@ -201,7 +201,8 @@ fn lacks_second(visit: &Visit<'_>) -> Result<bool, Stop> {
 
 fn done(visit: &Visit<'_>, deed: Deed) -> Result<Answer, Stop> {
     let signed = visit.signed()?;
-    if !signed.token.is_form_word(deed.what, &subject(&visit.parts), visit.field("csrf")) {
+    let subject = subject(&visit.parts, visit.field("proposal"));
+    if !signed.token.is_form_word(deed.what, &subject, visit.field("csrf")) {
         return Err(Stop::Stale);
     }
     if deed.proven && !signed.session.proven {
@@ -210,12 +211,14 @@ fn done(visit: &Visit<'_>, deed: Deed) -> Result<Answer, Stop> {
     (deed.run)(visit)
 }
 
-/// What a form's word is bound to besides its deed: the variable parts of the path, in order of their names.
-pub fn subject(parts: &HashMap<String, String>) -> String {
+/// What a form's word is bound to besides its deed: the variable parts of the path, in order of their names,
+/// and the proposal that was on the page, where the form names one.
+pub fn subject(parts: &HashMap<String, String>, proposal: &str) -> String {
     let mut all: Vec<(&str, &str)> =
         parts.iter().map(|(name, part)| (name.as_str(), part.as_str())).collect();
     all.sort_unstable();
-    all.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join("/")
+    let proposal = Some(proposal).filter(|proposal| !proposal.is_empty());
+    all.into_iter().map(|(_, part)| part).chain(proposal).collect::<Vec<_>>().join("/")
 }
 
 /// Takes a password for that of the person; the session goes on under the new cookie.

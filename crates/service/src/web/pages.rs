@@ -96,6 +96,7 @@ fn of_studies() -> Router<Arc<House>> {
         .route("/studies/{hash}/withdraw", deed("withdraw", decide::withdraw))
         .route("/studies/{hash}/run", show(course::show))
         .route("/studies/{hash}/stop", deed("stop run", course::stop))
+        .route("/studies/{hash}/take", deed("take data", course::take))
         .route("/studies/{hash}/start", deed("start run", course::start))
         .route("/studies/{hash}/report", show(reading::show))
         .route("/studies/{hash}/report/give", deed("give report", reading::give))

@@ -6,7 +6,9 @@ use super::door::ClientAddress;
 use super::listen::router;
 use crate::roles::Grant;
 use crate::secrets::SecretToken;
-use crate::store::{COMMAND_LINE, OwnConsent, PasswordRight, PeerSender, RecordedAct, Speaker, Store};
+use crate::store::{
+    COMMAND_LINE, ConsentRight, OwnConsent, PasswordRight, PeerSender, RecordedAct, RunLeft, Speaker, Store,
+};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response, header};
@@ -24,7 +26,7 @@ const REPORT: &[u8] = include_bytes!("fixtures/report.json");
 
 /// One organisation with pages, another one with a store.
 struct Pair {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     house: Arc<House>,
     router: Router,
     own: Identity,
@@ -53,8 +55,8 @@ impl Pair {
              \"service.db\"\nledger = \"registry.ledger\"\ndata_root = \"data\"\n[web]\nlisten = \
              \"127.0.0.1:8443\"\n[peers.hospitals]\nkey = \"{}\"\nkinds = [\"lift\"]\n[data.trial]\npath = \
              \"trial.csv\"\nlineage = \"trial\"\ncolumns = [\"child_id\", \"arm\", \"injected\"]\npeers = \
-             [\"hospitals\"]\nstewards = [\"stella\", \"otto\"]\nleast_rows = 1\nbudget = 1.0\n[policy]\n\
-             kinds = [\"lift\"]\nmax_rho = 0.3\n{more}\n",
+             [\"hospitals\"]\nstewards = [\"stella\", \"otto\"]\nleast_rows = 1\nbudget = 1.0\ndelta = \
+             \"1e-6\"\n[policy]\nkinds = [\"lift\"]\nmax_rho = 0.3\nmax_delta = \"1e-6\"\n{more}\n",
             peer.fingerprint()
         );
         std::fs::write(path("service.toml"), &text).expect("written");
@@ -64,7 +66,7 @@ impl Pair {
         house.store.accept(&act, &file.text, &file.hash()).expect("accepted");
         let store = Store::open(&path("hospitals.db")).expect("opens");
         let router = router(house.clone());
-        Self { _folder: folder, house, router, own, peer, store }
+        Self { folder, house, router, own, peer, store }
     }
 
     /// A cookie of a person with roles.
@@ -89,9 +91,13 @@ impl Pair {
         let page = self.ask(cookie, from).await.is(200);
         let form = format!("action=\"{to}\"");
         let rest = page.body.split_once(&form).unwrap_or_else(|| panic!("no form to {to}: {}", page.body)).1;
-        let word = rest.split_once("name=\"csrf\" value=\"").expect("a word").1;
-        let word = word.split_once('"').expect("ends").0;
-        let form = [fields, &[("csrf", word)]].concat();
+        let rest = rest.split_once("</form>").expect("ends").0;
+        let field = |name: &str| {
+            let value = rest.split_once(&format!("name=\"{name}\" value=\""))?.1;
+            Some(value.split_once('"').expect("ends").0)
+        };
+        let proposal = field("proposal").map(|proposal| ("proposal", proposal));
+        let form = [fields, &[("csrf", field("csrf").expect("a word"))], proposal.as_slice()].concat();
         let form = serde_urlencoded(&form);
         self.send(cookie, "POST", to, form).await
     }
@@ -127,7 +133,7 @@ impl Pair {
         let sides =
             [(&*self.house.store, us, &self.store, them), (&self.store, them, &*self.house.store, us)];
         for (from, key, to, own) in sides {
-            for row in from.unsent(own, 100).expect("reads") {
+            for row in from.unsent(own, &[], 100).expect("reads") {
                 let bytes = from.statement(&row.digest).expect("reads").expect("there");
                 to.absorb(own, sender("peer", key), row_time(), &bytes).expect("taken");
                 assert!(from.had(own, &row.digest, row_time()).expect("written"));
@@ -181,16 +187,50 @@ impl Pair {
     }
 
     fn own_consent(&self) -> OwnConsent {
-        let (by, data) = ("stella".to_owned(), "trial".to_owned());
+        let (by, data) = (COMMAND_LINE.to_owned(), "trial".to_owned());
         OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words: "read".to_owned() }
+    }
+
+    fn act_of(&self, what: &'static str) -> RecordedAct<'static> {
+        RecordedAct { by: COMMAND_LINE, what, to: "", at: super::now() }
+    }
+
+    /// Other rules hold.
+    fn tightened(&self, from: &str, to: &str) {
+        let path = self.folder.path().join("service.toml");
+        let text = std::fs::read_to_string(&path).expect("reads");
+        assert!(text.contains(from));
+        std::fs::write(&path, text.replace(from, to)).expect("written");
+        let file = crate::settings::RulesFile::read(&path).expect("reads");
+        let act = self.act_of("service.toml accepted");
+        self.house.store.accept(&act, &file.text, &file.hash()).expect("accepted");
+        self.house.rules.look(&self.house.store, super::now());
+    }
+
+    /// Both consent, with the data as they lie there, and have said that they are ready.
+    fn offered(&self, id: &ProposalId) {
+        let version = crate::data_version(&self.house.rules().settings, "trial").expect("there");
+        self.consented(id, &OwnConsent { version, ..self.own_consent() });
+        let latest_ms = row_time() + 600_000;
+        let offer = RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms, port: 0 };
+        self.house.store.offer_run(self.we(), id, offer).expect("ready");
+        self.store.offer_run(self.they(), id, offer).expect("ready");
+        self.meet();
+    }
+
+    fn consented(&self, id: &ProposalId, own: &OwnConsent) {
+        let terms = self.terms(id);
+        let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
+        let right = ConsentRight { rules, stewards: &[], separate: true, approval: None };
+        self.house.store.consent(self.we(), id, terms.clone(), own, &right).expect("consents");
+        let right = ConsentRight { rules: None, ..right };
+        self.store.consent(self.they(), id, terms, own, &right).expect("consents");
+        self.meet();
     }
 
     /// Both consent, run, and have their answer.
     fn answered(&self, id: &ProposalId) {
-        let terms = self.terms(id);
-        self.house.store.consent(self.we(), id, terms.clone(), &self.own_consent()).expect("consents");
-        self.store.consent(self.they(), id, terms, &self.own_consent()).expect("consents");
-        self.meet();
+        self.consented(id, &self.own_consent());
         let offer =
             RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms: 2, port: 0 };
         self.house.store.offer_run(self.we(), id, offer).expect("ready");
@@ -205,8 +245,11 @@ impl Pair {
         let (kind, code) = (String::new(), String::new());
         let end = RunEnd { run: 1, outcome: RunOutcome::Answered, kind, code, debits: Vec::new() };
         let files = [("report.json".to_owned(), REPORT.to_vec())];
-        self.house.store.end_run(self.we(), id, &end, None, &files).expect("ended");
-        self.store.end_run(self.they(), id, &end, None, &[]).expect("ended");
+        self.house
+            .store
+            .end_run(self.we(), id, &end, &RunLeft { files: &files, ..RunLeft::default() })
+            .expect("ended");
+        self.store.end_run(self.they(), id, &end, &RunLeft::default()).expect("ended");
         self.meet();
     }
 }
@@ -332,7 +375,7 @@ fn a_study_is_written_kept_previewed_and_proposed_by_clicks() {
 fn who_sees_and_decides_is_a_matter_of_roles() {
     asking(async {
         let pair = Pair::new("");
-        let (_, path) = pair.proposed("A question", "Shall we?");
+        let (id, path) = pair.proposed("A question", "Shall we?");
         let olga = pair.person("olga", &["operator"]);
         let stella = pair.person("stella", &["steward=trial"]);
         let sam = pair.person("sam", &["steward=other"]);
@@ -345,6 +388,7 @@ fn who_sees_and_decides_is_a_matter_of_roles() {
         pair.ask(&olga, "/studies/new").await.is(403);
         let page = pair.ask(&stella, &path).await.is(200).says("Consent and sign").says("Refuse");
         let page = page.says("trial: 0 spent, 0.11 for this study, of 1 for ever. 8 more like it");
+        let page = page.says("5: at most rho 0.14 for hospitals");
         let word = |to: &str| {
             let rest = page.body.split_once(&format!("action=\"{path}/{to}\"")).expect("a form").1;
             let rest = rest.split_once("name=\"csrf\" value=\"").expect("a word").1;
@@ -355,6 +399,7 @@ fn who_sees_and_decides_is_a_matter_of_roles() {
         let mut fields =
             vec![("csrf", word("refuse")), ("data", "trial".into()), ("password", password.clone())];
         fields.extend([("runs", "2".into()), ("days", "30".into()), ("words", "00".into())]);
+        fields.push(("proposal", base::hex(&id.0)));
         let sent = |fields: &[(&'static str, String)]| {
             let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
             serde_urlencoded(&fields)
@@ -365,6 +410,33 @@ fn who_sees_and_decides_is_a_matter_of_roles() {
         got.is(200).says("has changed since you read it");
         // The session went on under a new cookie, so the old one is dead.
         pair.ask(&stella, &path).await.is(303);
+    });
+}
+
+#[test]
+fn a_form_counts_for_the_proposal_that_was_read() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "Shall we?");
+        let stella = pair.person("stella", &["steward"]);
+        let page = pair.ask(&stella, &path).await.is(200).says("Shall we?");
+        let form = page.body.split_once(&format!("action=\"{path}/note\"")).expect("a form").1;
+        let word = form.split_once("name=\"csrf\" value=\"").expect("a word").1;
+        let word = word.split_once('"').expect("ends").0;
+        // The peer takes it back and proposes the same text again, with other words beside it.
+        let proposed = pair.store.standing(&id).expect("reads").expect("there").proposed().clone();
+        let reason = ClosingReason { code: ClosingCode::Other, text: "Again.".to_owned() };
+        pair.store.say(pair.they(), &id, Said::Withdraw(reason)).expect("said");
+        let other = ProposedStudy { nonce: [8; 16], note: "Something else".to_owned(), ..proposed };
+        let other = pair.store.propose(pair.they(), other).expect("proposed").id();
+        pair.meet();
+        pair.ask(&stella, &path).await.is(200).says("Something else");
+        let (old, new) = (base::hex(&id.0), base::hex(&other.0));
+        for proposal in [old.as_str(), &new, ""] {
+            let fields = serde_urlencoded(&[("csrf", word), ("proposal", proposal), ("note", "Yes")]);
+            pair.send(&stella, "POST", &format!("{path}/note"), fields).await.is(403).says("too old");
+        }
+        pair.act(&stella, &path, &format!("{path}/note"), &[("note", "Yes")]).await.is(303);
     });
 }
 
@@ -382,6 +454,109 @@ fn a_refusal_reaches_the_proposer_with_its_reason() {
         let heard = pair.store.standing(&id).expect("reads").expect("there");
         let words = heard.state_words(statements::Naming(&["a".into(), "b".into()]));
         assert!(words.contains("Not <b>this</b>"), "{words}");
+    });
+}
+
+#[test]
+fn an_offered_run_that_somebody_stops_does_not_begin() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "");
+        let stella = pair.person("stella", &["steward"]);
+        pair.offered(&id);
+        let password = format!("stella {PASSWORD}");
+        let run = format!("{path}/run");
+        pair.act(&stella, &run, &format!("{path}/stop"), &[("password", &password)]).await.is(303);
+        crate::schedule::look(&pair.house, false).expect("looks");
+        let runs = pair.house.store.runs(&id).expect("reads");
+        assert_eq!(runs[0].outcome.as_deref(), Some("stopped"));
+        let row = pair.house.store.proposal(&id).expect("reads").expect("there");
+        assert_eq!(row.held.as_deref(), Some("stopped"));
+        // Nor does another one, before somebody says so.
+        pair.meet();
+        crate::schedule::look(&pair.house, false).expect("looks");
+        assert_eq!(pair.house.store.runs(&id).expect("reads").len(), 1);
+    });
+}
+
+#[test]
+fn rules_that_were_tightened_hold_for_what_was_agreed_before() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, _) = pair.proposed("A question", "");
+        pair.offered(&id);
+        let look = |expected: Option<&str>| {
+            crate::schedule::look(&pair.house, false).expect("looks");
+            let runs = pair.house.store.runs(&id).expect("reads");
+            assert_eq!(runs.last().and_then(|run| run.kind.as_deref()), expected, "{runs:?}");
+        };
+        let waits = || {
+            let row = pair.house.store.proposal(&id).expect("reads").expect("there");
+            crate::schedule::why_waiting(&pair.house, &row).expect("looks").expect("it waits")
+        };
+        // All is as it was: it waits for the link alone.
+        look(None);
+        pair.tightened("peers = [\"hospitals\"]", "peers = []");
+        look(Some("policy"));
+        pair.house.store.hold(&pair.act_of("run allowed"), &id, None, 0).expect("held");
+        let why = waits();
+        assert!(why.contains("the rules do not allow it any more: studies with hospitals"), "{why}");
+        pair.tightened("peers = []", "peers = [\"hospitals\"]");
+        assert_eq!(waits(), "there is no connection to the other service");
+        pair.tightened("least_rows = 1", "least_rows = 1\ntwo_person = true");
+        assert!(waits().contains("two_person"));
+    });
+}
+
+#[test]
+fn the_first_of_two_stewards_is_shown_with_what_they_agree_to() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "");
+        pair.tightened("least_rows = 1", "least_rows = 1\ntwo_person = true");
+        let stella = pair.person("stella", &["steward"]);
+        let page = pair.ask(&stella, &path).await.is(200);
+        let words = page.body.split_once("name=\"words\" value=\"").expect("words").1;
+        let words = words.split_once('"').expect("ends").0;
+        let password = format!("stella {PASSWORD}");
+        let fields =
+            [("words", words), ("data", "trial"), ("runs", "3"), ("days", "20"), ("password", &password)];
+        pair.act(&stella, &path, &format!("{path}/consent"), &fields).await.is(303);
+        let otto = pair.person("otto", &["steward"]);
+        pair.ask(&otto, &path).await.is(200).says("stella agrees, with trial, 3 runs and 20 days.");
+        let row = pair.house.store.approvals(&id, super::now()).expect("reads").pop().expect("one");
+        assert_eq!((row.terms.runs, row.terms.days), (3, 20));
+    });
+}
+
+#[test]
+fn data_that_change_after_the_offer_end_it() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "");
+        pair.offered(&id);
+        let data = pair.folder.path().join("data/trial.csv");
+        std::fs::write(data, "child_id,arm,injected\nc2,vaccine,1954-05-02\nc3,placebo,\n").expect("written");
+        crate::schedule::look(&pair.house, false).expect("looks");
+        let runs = pair.house.store.runs(&id).expect("reads");
+        assert_eq!(runs[0].kind.as_deref(), Some("data"));
+        let held = || pair.house.store.proposal(&id).expect("reads").expect("there").held;
+        assert_eq!(held().as_deref(), Some("data"));
+        // Who runs the machine does not answer for them, and who decides takes what was on the page.
+        let (run, take) = (format!("{path}/run"), format!("{path}/take"));
+        let olga = pair.person("olga", &["operator"]);
+        let page = pair.ask(&olga, &run).await.is(200).says("trial changed since consent");
+        page.never_says("Take these data").never_says("Begin now");
+        let version = crate::data_version(&pair.house.rules().settings, "trial").expect("there");
+        for (name, seen, status) in [("otto", [0; 32], 200), ("stella", version, 303)] {
+            let who = pair.person(name, &["steward=trial"]);
+            let (password, seen) = (format!("{name} {PASSWORD}"), base::hex(&seen));
+            let fields = [("password", password.as_str()), ("version", &seen)];
+            pair.act(&who, &run, &take, &fields).await.is(status);
+            assert_eq!(held().is_some(), status == 200);
+        }
+        let own = pair.house.store.own_consent(&id).expect("reads").expect("there");
+        assert_eq!(own.version, version);
     });
 }
 
@@ -442,6 +617,9 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
             read.contains(&"report read") && read.contains(&"report taken along as public.json"),
             "{read:?}"
         );
+        // Which report it was stands in the entry, where the subject is who reads it.
+        let given = format!("report given: {}", path.trim_start_matches("/studies/"));
+        assert!(read.contains(&given.as_str()), "{read:?}");
     });
 }
 

@@ -32,6 +32,10 @@ pub struct LogLook {
     witnesses: LogWitnesses,
     /// What peers have seen of this log, and how it stands to that.
     pub of_own: Vec<(String, LogWitness, WitnessStanding)>,
+    /// When a copy was last restored: milliseconds since 1970.
+    restored_ms: u64,
+    /// The peers that have signed another log than this one since then.
+    pub contradicted_by: Vec<KeyFingerprint>,
     /// What this service has seen of the logs of peers, and whether that no longer holds.
     pub of_peers: Vec<(String, LogWitness, bool)>,
     /// The chain when somebody last computed it: when, and what came of it.
@@ -55,14 +59,16 @@ impl LogLook {
             let entry = word.entry;
             match standing {
                 WitnessStanding::Fits | WitnessStanding::Cut => None,
+                _ if word.at_ms <= self.restored_ms => None,
                 WitnessStanding::Gone => Some(format!(
                     "{peer} has signed that it saw entry {entry} of the audit log here, and the log ends \
                      before it: it was cut, or the store is an older copy, and what was spent since is \
-                     unknown."
+                     unknown; or {peer} has signed what it never saw. No run with {peer} begins."
                 )),
                 WitnessStanding::Another => Some(format!(
                     "{peer} has signed that it saw entry {entry} of the audit log here, and there is another \
-                     entry: the log was changed."
+                     entry: the log was changed, or {peer} has signed what it never saw. No run with {peer} \
+                     begins."
                 )),
             }
         });
@@ -116,6 +122,13 @@ fn witnesses(seen: &mut LogLook, store: &Store, settings: &HouseSettings) -> Res
         peer.map_or_else(|| key.to_string(), |(name, _)| name.clone())
     };
     let found = seen.witnesses.of_own(&reader, own)?;
+    // Whoever restored a copy has said that what peers saw before is gone.
+    seen.restored_ms = store.copy_used_ms()?;
+    let restored_ms = seen.restored_ms;
+    let wrong = |(peer, word, standing): &(KeyFingerprint, LogWitness, WitnessStanding)| {
+        (standing.is_wrong() && word.at_ms > restored_ms).then_some(*peer)
+    };
+    seen.contradicted_by = found.iter().filter_map(wrong).collect();
     seen.of_own = found.into_iter().map(|(peer, word, standing)| (name(peer), word, standing)).collect();
     let found = seen.witnesses.of_peers(own);
     seen.of_peers = found.into_iter().map(|(peer, word, bent)| (name(peer), word.clone(), bent)).collect();

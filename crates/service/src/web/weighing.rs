@@ -48,20 +48,20 @@ pub struct WeighOrder {
 }
 
 /// Starts it; false where it is under way, or too many others are. Rules are those that hold, not what the
-/// file says by now.
-pub fn start(house: &House, settings: &Arc<HouseSettings>, order: WeighOrder) -> Result<bool, Error> {
-    let rules = match house.store.accepted()? {
-        Some(accepted) => accepted.text,
-        None => RulesFile::read(&house.path)?.text,
-    };
+/// file says by now; where others hold when all is read, nothing is signed.
+pub fn start(house: &House, mut order: WeighOrder) -> Result<bool, Error> {
+    let accepted = house.store.accepted()?;
+    let accepted = accepted.ok_or_else(|| Error::refused("nobody has accepted service.toml yet"))?;
+    let settings = RulesFile::parse(&house.path, &accepted.text)?;
+    order.agree.rules = Some(accepted.hash);
     let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e))?;
     if !house.weighing.begin(&order.agree.id) {
         return Ok(false);
     }
     let mut command = Command::new(program);
     command.args(["service", "weigh", "--json"]).arg(&house.path).arg(&order.agree.data);
-    let input = json!({ "rules": rules, "study": order.text }).to_string();
-    let (store, settings, weighing) = (house.store.clone(), settings.clone(), house.weighing.clone());
+    let input = json!({ "rules": accepted.text, "study": order.text }).to_string();
+    let (store, weighing) = (house.store.clone(), house.weighing.clone());
     watch(command, input, move |found| {
         let said = match signed(&store, &settings, &order, &found) {
             Ok(()) => String::new(),

@@ -108,6 +108,17 @@ fn a_deviation_counts_where_words_were_cut_first() {
     }
 }
 
+/// What is over a bound ends the keys of a match where the peer said it, not where this party met its own.
+#[test]
+fn a_bound_of_its_own_is_no_deviation() {
+    let limit = |peer: Option<&str>| {
+        let at = At { peer: peer.map(str::to_owned), ..At::default() };
+        Error::new(at, Fault::Limit { name: "LOG_OBJECT_BYTES", value: 2, cap: 1 })
+    };
+    assert!(matching::pid::is_deviation(&limit(Some("b"))));
+    assert!(!matching::pid::is_deviation(&limit(None)));
+}
+
 /// A peer whose store lost what both have sealed ends the run for good; in a match it ends the match, which
 /// is made anew of rows that are read.
 #[test]

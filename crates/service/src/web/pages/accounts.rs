@@ -84,7 +84,7 @@ pub fn add(visit: &Visit<'_>) -> Result<Answer, Stop> {
         return again(&format!("This name does not do: {ACCOUNT_RULE}."));
     }
     let Some(grant) = grant(visit) else { return again("Choose a role and the data it is for.") };
-    if takes_two(visit, std::slice::from_ref(&grant))? {
+    if takes_two(visit, &grant)? {
         return match visit.house.store.account(name, visit.now)? {
             Some(_) => again(&format!("There is or was an account {name}. Names are not given twice.")),
             None => propose(visit, name, true, Some(grant)),
@@ -177,7 +177,7 @@ fn back(name: &str) -> Answer {
 /// Gives a role.
 pub fn give(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let (name, grant) = (of_path(visit)?, grant(visit).ok_or(Stop::Missing)?);
-    if takes_two(visit, std::slice::from_ref(&grant))? {
+    if takes_two(visit, &grant)? {
         return propose(visit, name, false, Some(grant));
     }
     let what = format!("role given: {}", grant.words());
@@ -196,8 +196,8 @@ pub fn take(visit: &Visit<'_>) -> Result<Answer, Stop> {
 /// Makes a link and shows it.
 pub fn link(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let name = of_path(visit)?;
-    let held = visit.house.store.account(name, visit.now)?.ok_or(Stop::Missing)?.grants;
-    if takes_two(visit, &held)? {
+    let held = visit.house.store.access(name)?;
+    if visit.signed()?.actor.separate && held.takes_two() {
         return propose(visit, name, false, None);
     }
     let link = visit.house.store.new_link(&visit.act("sign-in link made", name)?, Some(&held))?;

@@ -1,7 +1,7 @@
 //! What one person proposes and another one confirms.
 
 use super::rules::{difference, unwritten};
-use crate::changes::{AccessChange, PendingChange, ProposedChange, RulesChange, is_weighty};
+use crate::changes::{AccessChange, AccountAccess, PendingChange, ProposedChange, RulesChange, is_weighty};
 use crate::roles::{Action, Asker, Grant, Subject};
 use crate::rules::write;
 use crate::secrets::{SecretToken, TokenUse};
@@ -102,25 +102,24 @@ fn of_access(change: &AccessChange, by: &str) -> Vec<Markup> {
 /// Whether this person may confirm it, as far as the page can tell; the store decides.
 pub fn may_confirm(visit: &Visit<'_>, one: &PendingChange) -> Result<bool, Stop> {
     let actor = &visit.signed()?.actor;
-    let held = visit.house.store.account(one.change.subject(), visit.now)?;
-    let held = held.map_or(Vec::new(), |account| account.grants);
+    let held = visit.house.store.access(one.change.subject())?;
     Ok((!actor.separate || one.by != actor.name) && one.change.is_for(actor, &held))
 }
 
-/// Whether a change of such roles takes a second person here.
-pub fn takes_two(visit: &Visit<'_>, grants: &[Grant]) -> Result<bool, Stop> {
-    Ok(visit.signed()?.actor.separate && is_weighty(grants))
+/// Whether it takes a second person here to give a role.
+pub fn takes_two(visit: &Visit<'_>, grant: &Grant) -> Result<bool, Stop> {
+    Ok(visit.signed()?.actor.separate && grant.role.is_weighty())
 }
 
 /// Proposes that an account is added, gets a role or a link, and says what comes next. With a link, the page
 /// shows it, once: it holds from when the change is confirmed.
 pub fn propose(visit: &Visit<'_>, account: &str, new: bool, give: Option<Grant>) -> Result<Answer, Stop> {
-    let store = &visit.house.store;
-    let held = store.account(account, visit.now)?.map_or(Vec::new(), |account| account.grants);
+    let held = visit.house.store.access(account)?;
     // Who was a viewer until now could have been let in by one person alone.
-    let link = (give.is_none() || !is_weighty(&held)).then(SecretToken::generate).transpose()?;
+    let link = (give.is_none() || !is_weighty(&held.grants)).then(SecretToken::generate).transpose()?;
     let hash = link.as_ref().map(|link| base::hex(&link.hash(TokenUse::Link)));
-    let change = AccessChange { account: account.to_owned(), new, give, link: hash };
+    let change =
+        AccessChange { account: account.to_owned(), new, held: held.grants.clone(), give, link: hash };
     let mut parts = Vec::new();
     if let Some(link) = link {
         let url = format!("{}/enter/{}", visit.settings().web.url(), link.text());
@@ -135,21 +134,21 @@ pub fn propose(visit: &Visit<'_>, account: &str, new: bool, give: Option<Grant>)
 
 /// Proposes other rules, and says what comes next.
 pub fn offer(visit: &Visit<'_>, change: RulesChange) -> Result<Answer, Stop> {
-    offered(visit, &ProposedChange::Rules(change), &[], Vec::new())
+    offered(visit, &ProposedChange::Rules(change), &AccountAccess::default(), Vec::new())
 }
 
 fn offered(
     visit: &Visit<'_>,
     change: &ProposedChange,
-    held: &[Grant],
+    held: &AccountAccess,
     more: Vec<Markup>,
 ) -> Result<Answer, Stop> {
     let able = able(visit, change, held)?;
     if able.is_empty() {
-        let said = "Nobody else here could confirm this, so nothing was proposed. Roles of data: a steward \
-                    of these data. Operators: a steward of all data, or another operator. Rules: a steward \
-                    what an operator proposes, and the other way round. The first people are added on the \
-                    machine: tacit service account.";
+        let said = "Nobody else here could confirm this, so nothing was proposed. Roles and reports of data: \
+                    a steward of these data. Operators: a steward of all data, or another operator. Rules: a \
+                    steward what an operator proposes, and the other way round. The first people are added on \
+                    the machine: tacit service account.";
         return refused(visit, said);
     }
     if visit.house.store.propose_change(&visit.signed()?.actor.name, change, visit.now)?.is_none() {
@@ -166,7 +165,7 @@ fn refused(visit: &Visit<'_>, said: &str) -> Result<Answer, Stop> {
 }
 
 /// Who could confirm a change that this person proposes.
-fn able(visit: &Visit<'_>, change: &ProposedChange, held: &[Grant]) -> Result<Vec<String>, Stop> {
+fn able(visit: &Visit<'_>, change: &ProposedChange, held: &AccountAccess) -> Result<Vec<String>, Stop> {
     let own = &visit.signed()?.actor.name;
     let mut able = Vec::new();
     for account in visit.house.store.accounts(visit.now)? {
@@ -208,7 +207,8 @@ pub fn confirm(visit: &Visit<'_>) -> Result<Answer, Stop> {
 }
 
 fn gone(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let said = "It was decided already, waited too long, or what it is about is no longer there.";
+    let said = "It was decided already, waited too long, or what it is about is no longer as it was: the \
+                person got or lost a role since. Then it has to be proposed anew.";
     Ok(with_status(visit, StatusCode::CONFLICT, "This no longer waits", [words("p", "", said)]))
 }
 

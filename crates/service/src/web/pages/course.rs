@@ -1,20 +1,22 @@
 //! How a run of a study goes: in words and whose turn it is, stage by stage, and what both sides said when.
 
-use super::decide::with_proof;
-use super::studies::{StudySeen, seen};
+use super::decide::{decides, not_done, with_proof};
+use super::studies::{StudySeen, acted_on, seen};
 use super::study::{said, state};
 use crate::findings::version;
 use crate::roles::Action;
 use crate::schedule::why_waiting;
-use crate::store::{RunLine, RunRow};
+use crate::store::{RunLine, RunRow, STOPPED};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
-use page::form::{FormField, button, form};
+use page::form::{FormField, button, hidden};
 use page::markup::{Markup, element, text, words};
 use page::numbers::{bytes, count, duration};
 use terminal::progress::ProgressLine;
 
+/// Why no run begins where the data are not those of the consent.
+const DATA: &str = "data";
 /// Lines of a run that are read, and shown.
 const READ: u32 = 1_000;
 const SHOWN: usize = 50;
@@ -180,16 +182,17 @@ fn forms(visit: &Visit<'_>, study: &StudySeen, run: Option<&RunRow>) -> Result<V
         return Ok(Vec::new());
     }
     let one = |what: &str, deed: &str, label: &str, said: &str| {
-        let word = visit.word(deed, visit.part("hash"));
-        let path = format!("{}/{what}", study.path());
         let field = password(visit, "password");
         let parts = [words("p", "note", said)].into_iter().chain(field).chain([button(label, "")]);
-        form(&path, word.as_deref(), parts)
+        study.form(visit, what, deed, parts)
     };
     let open = run.is_some_and(|run| run.ended_ms.is_none());
     if open {
         let said = "What was charged stays charged; nothing is charged twice where the data stay the same.";
         return Ok(vec![one("stop", "stop run", "Stop this run", said)]);
+    }
+    if study.row.held.as_deref() == Some(DATA) {
+        return Ok(taking(visit, study));
     }
     let held = study.row.held.as_deref().map(|why| {
         let said = format!("No run begins by itself: {why}.");
@@ -197,6 +200,48 @@ fn forms(visit: &Visit<'_>, study: &StudySeen, run: Option<&RunRow>) -> Result<V
     });
     let start = one("start", "start run", "Begin now", "It begins as soon as the other side is ready, too.");
     Ok(held.into_iter().chain([start]).collect())
+}
+
+/// What is done where the data are not those of the consent: who decides on them takes them, or nobody.
+fn taking(visit: &Visit<'_>, study: &StudySeen) -> Vec<Markup> {
+    let data = study.row.data.as_deref().unwrap_or_default();
+    let said =
+        format!("No run begins: {data} changed since consent. Who decides on these data has to take them.");
+    let said = element("div", &[("class", "box")], [words("p", "", said)]);
+    let Ok(version) = version(visit.settings(), data) else { return vec![said] };
+    let form = may_take(visit, study).then(|| {
+        let note = "The run reads the files as they lie there now: check them before.";
+        let parts = [words("p", "note", note), hidden("version", &base::hex(&version))].into_iter();
+        let parts = parts.chain(password(visit, "password")).chain([button("Take these data", "")]);
+        study.form(visit, "take", "take data", parts)
+    });
+    [said].into_iter().chain(form).collect()
+}
+
+/// Whether somebody decides on the data of a study that was consented to.
+fn may_take(visit: &Visit<'_>, study: &StudySeen) -> bool {
+    let data = study.row.data.as_ref().and_then(|data| visit.settings().data.get_key_value(data));
+    data.is_some_and(|(name, set)| decides(visit, study, (name, set)))
+}
+
+/// Takes the data as they were on the page for those of the consent, and lets the run begin.
+pub fn take(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = acted_on(visit)?;
+    let data = study.row.data.as_deref().filter(|_| may_take(visit, &study)).ok_or(Stop::Denied)?;
+    let version = version(visit.settings(), data)?;
+    with_proof(visit, "password", || {
+        let (store, id) = (&visit.house.store, &study.row.id);
+        if study.row.held.as_deref() != Some(DATA) || visit.field("version") != base::hex(&version) {
+            return Ok(not_done(
+                visit,
+                &study,
+                "The data changed again since you read the page: look again.",
+            ));
+        }
+        store.take_data(&visit.act("data taken as they are", visit.part("hash"))?, id, &version)?;
+        store.hold(&visit.act("run allowed", visit.part("hash"))?, id, None, 0)?;
+        Ok(Answer::go(&format!("{}/run", study.path())))
+    })
 }
 
 /// The field for the password, where it was not given in the last five minutes; `id` tells it from others on
@@ -210,26 +255,27 @@ pub fn password(visit: &Visit<'_>, id: &str) -> Option<Markup> {
 
 /// Lets the next run begin as soon as it can.
 pub fn start(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     visit.must(Action::Run, study.subject())?;
     with_proof(visit, "password", || {
-        let (store, id) = (&visit.house.store, &study.row.id);
-        if let Some(data) = study.row.data.as_deref().filter(|_| study.row.held.as_deref() == Some("data")) {
-            // Who lets it begin takes the data as they are now.
-            let version = version(visit.settings(), data)?;
-            store.take_data(&visit.act("data taken as they are", visit.part("hash"))?, id, &version)?;
+        if study.row.held.as_deref() == Some(DATA) {
+            let why = "The data changed since consent: who decides on them has to take them.";
+            return Ok(not_done(visit, &study, why));
         }
+        let (store, id) = (&visit.house.store, &study.row.id);
         store.hold(&visit.act("run allowed", visit.part("hash"))?, id, None, 0)?;
         Ok(Answer::go(&format!("{}/run", study.path())))
     })
 }
 
-/// Stops the run that is under way.
+/// Stops the run that is under way, or that this side has offered: what is held does not begin, and where its
+/// process is about to begin, the schedule ends it.
 pub fn stop(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     visit.must(Action::Run, study.subject())?;
     with_proof(visit, "password", || {
-        visit.house.store.record(&visit.act("run stopped", visit.part("hash"))?)?;
+        let act = visit.act("run stopped", visit.part("hash"))?;
+        visit.house.store.hold(&act, &study.row.id, Some(STOPPED), 0)?;
         visit.house.jobs().stop(&study.row.id);
         Ok(Answer::go(&format!("{}/run", study.path())))
     })

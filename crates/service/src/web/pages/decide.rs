@@ -2,14 +2,14 @@
 //! was just given, and counts for what was on the page.
 
 use super::course::password;
-use super::studies::{StudySeen, seen};
+use super::studies::{StudySeen, acted_on};
 use super::study::told;
 use crate::agree::AgreeOrder;
 use crate::link::now_ms;
 use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
 use crate::settings::DataSet;
-use crate::store::Speaker;
+use crate::store::{ApprovalRow, ApprovedTerms, ConsentRight, Speaker};
 use crate::told::StudyTold;
 use crate::web::answer::Answer;
 use crate::web::checking::read;
@@ -19,7 +19,7 @@ use crate::web::visit::{Stop, Visit};
 use crate::web::weighing::{self, WeighOrder};
 use base::Fault;
 use net::KeyFingerprint;
-use page::form::{FormField, button, choice, form, hidden, lines_field};
+use page::form::{FormField, button, choice, hidden, lines_field};
 use page::markup::{Markup, element, text, words};
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
 
@@ -45,7 +45,7 @@ pub fn sets<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v
 }
 
 /// Whether this person decides on a data set: by role, and by its list of stewards.
-fn decides(visit: &Visit<'_>, study: &StudySeen, (name, set): (&str, &DataSet)) -> bool {
+pub fn decides(visit: &Visit<'_>, study: &StudySeen, (name, set): (&str, &DataSet)) -> bool {
     let subject = StudySubject { by: &study.row.by, data: Some(name), given: false };
     let named = visit.signed.as_ref().is_some_and(|signed| set.stewards.contains(&signed.session.account));
     named && visit.may(Action::Decide, Subject::Study(subject))
@@ -134,9 +134,13 @@ fn against(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
         let said = element("p", &[], when.into_iter().chain([said]));
         parts.push(element("div", &[("class", "box stop")], [said]));
     }
-    let agreed = visit.house.store.approvals(&study.row.id)?;
-    let agreed = agreed.iter().map(|(who, data)| {
-        let said = format!("{who} agrees, with {data}. A second steward has to.");
+    let agreed = visit.house.store.approvals(&study.row.id, visit.now)?;
+    let agreed = agreed.iter().map(|ApprovalRow { by, terms, .. }| {
+        let ApprovedTerms { data, runs, days, .. } = terms;
+        let said = format!(
+            "{by} agrees, with {data}, {runs} runs and {days} days. A second steward has to, to the same, \
+             within a week."
+        );
         element("div", &[("class", "box")], [words("p", "", said)])
     });
     parts.extend(agreed);
@@ -164,31 +168,34 @@ fn why_not(visit: &Visit<'_>, study: &StudySeen) -> Option<Markup> {
 
 fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &StudyTold) -> Markup {
     let sets: Vec<_> = own.iter().map(|name| ((*name).clone(), (*name).clone())).collect();
-    let runs: Vec<_> = (1..=RUNS_ANEW).map(|runs| (runs.to_string(), runs.to_string())).collect();
+    let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
+    let bound = |runs: u8| format!("{runs}: at most {}", told.bound(&us, runs));
+    let runs: Vec<_> = (1..=RUNS_ANEW).map(|runs| (runs.to_string(), bound(runs))).collect();
     let (kind, fill) = ("text", "off");
     let help = "From today, 1 to 90: until then a run may begin.";
     let days = FormField { name: "days", label: "Days that it holds", kind, fill, value: "30", help };
-    let said = "By this the organisation signs that it takes part, once, at this price: what stands above, \
-                with the data set that you choose. Its files are read and checked before it is signed.";
+    let said = "By this the organisation signs that it takes part, once, with the data set that you choose, \
+                at no more than the price beside the runs that you choose. Its files are read and checked \
+                before it is signed.";
     let parts = [
         words("p", "note", said),
         choice("data", "With our data", &sets, ""),
-        choice("runs", "Runs that may begin anew, should one break off", &runs, "5"),
+        choice("runs", "Runs that may begin anew, should one break off", &runs, "2"),
         days.markup(),
         hidden("words", &base::hex(&statements::digest_of_words(&told.words()))),
     ];
     let parts = parts.into_iter().chain(password(visit, "password"));
-    let word = visit.word("consent", visit.part("hash"));
-    form(&format!("{}/consent", study.path()), word.as_deref(), parts.chain([button("Consent and sign", "")]))
+    study.form(visit, "consent", "consent", parts.chain([button("Consent and sign", "")]))
 }
 
 /// Consents for this organisation: the files are read first.
 pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     let chosen = sets(visit, &study).into_iter().find(|(name, _)| *name == visit.field("data"));
     let chosen = chosen.filter(|(name, set)| decides(visit, &study, (name, set)));
     let (data, set) = chosen.ok_or(Stop::Denied)?;
-    let words = told(visit, &study)?.words();
+    let told = told(visit, &study)?;
+    let words = told.words();
     let number = |name: &str| visit.field(name).trim().parse::<u64>().unwrap_or(0);
     let (runs, days) = (number("runs"), number("days"));
     let why = if visit.field("words") != base::hex(&statements::digest_of_words(&words)) {
@@ -205,24 +212,27 @@ pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
             return Ok(not_done(visit, &study, why));
         }
         let (store, account, id) = (&visit.house.store, account(visit), study.row.id);
-        let agreed = store.approvals(&id)?;
-        let other = agreed.iter().any(|(who, with)| who != account && with == data);
-        if set.two_person && !other {
-            store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, data)?;
-            return Ok(Answer::go(&study.path()));
-        }
+        let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
+        let runs = u8::try_from(runs).unwrap_or(1);
         let agree = AgreeOrder {
             by: account.to_owned(),
             id,
             data: data.clone(),
-            runs: u8::try_from(runs).unwrap_or(1),
+            runs,
             days,
-            persons: if set.two_person { 2 } else { 1 },
-            words,
+            words: told.words_of(&us, data, runs, days),
+            rules: None,
         };
+        let (terms, separate) = (agree.approval(), visit.settings().policy.separate_duties);
+        let approval = set.two_person.then_some(&terms);
+        let right = ConsentRight { rules: None, stewards: &set.stewards, separate, approval };
+        if !store.is_approved(&id, account, &right, visit.now)? {
+            store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, &terms)?;
+            return Ok(Answer::go(&study.path()));
+        }
         let text = study.record.proposed().text.clone();
         let order = WeighOrder { agree, study: study.row.study.full(), text };
-        match weighing::start(visit.house, &visit.rules.settings, order)? {
+        match weighing::start(visit.house, order)? {
             false if !visit.house.weighing.has(&id) => Err(Stop::Busy),
             _ => Ok(Answer::go(&study.path())),
         }
@@ -245,14 +255,12 @@ fn reason(what: &str, id: &'static str) -> [Markup; 2] {
 
 fn refusal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
     let parts = reason("refuse", "refuse").into_iter().chain(password(visit, "refuse-password"));
-    let word = visit.word("refuse", visit.part("hash"));
-    form(&format!("{}/refuse", study.path()), word.as_deref(), parts.chain([button("Refuse", "")]))
+    study.form(visit, "refuse", "refuse", parts.chain([button("Refuse", "")]))
 }
 
 fn withdrawal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
     let parts = reason("withdraw", "withdraw").into_iter().chain(password(visit, "withdraw-password"));
-    let word = visit.word("withdraw", visit.part("hash"));
-    form(&format!("{}/withdraw", study.path()), word.as_deref(), parts.chain([button("Withdraw", "")]))
+    study.form(visit, "withdraw", "withdraw", parts.chain([button("Withdraw", "")]))
 }
 
 /// The reason that a form gives.
@@ -268,7 +276,7 @@ fn given(visit: &Visit<'_>, id: &str) -> Result<ClosingReason, &'static str> {
 
 /// Refuses for this organisation.
 pub fn refuse(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     if !sets(visit, &study).into_iter().any(|(name, set)| decides(visit, &study, (name, set))) {
         return Err(Stop::Denied);
     }
@@ -280,7 +288,7 @@ pub fn refuse(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// Takes back what was proposed or consented to.
 pub fn withdraw(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     visit.must(Action::Withdraw, study.subject())?;
     with_proof(visit, "withdraw-password", || match given(visit, "withdraw") {
         Ok(reason) => say(visit, &study, Said::Withdraw(reason)),

@@ -1,12 +1,12 @@
 //! The report of a study: who reads it is written down.
 
-use super::studies::{StudySeen, seen};
+use super::studies::{StudySeen, acted_on, seen};
 use crate::roles::{Action, HouseRole};
 use crate::store::{Account, AccountState};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section};
 use crate::web::visit::{Stop, Visit};
-use page::form::{button, choice, form};
+use page::form::{button, choice};
 use page::markup::{Markup, element, text, words};
 use report::{NumberTable, PublicReport, RunReport};
 
@@ -123,22 +123,22 @@ fn given(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<Markup>, Stop> {
         store.accounts(visit.now)?.into_iter().filter(|account| account.state != AccountState::Ended);
     let others = others.filter(|account| reads(account) && !readers.contains(&account.name));
     let others: Vec<_> = others.map(|account| (account.name.clone(), account.name)).collect();
-    let word = visit.word("give report", visit.part("hash"));
     let parts = [choice("reader", "Viewer", &others, ""), button("Let them read it", "")];
-    let give = form(&format!("{}/report/give", study.path()), word.as_deref(), parts);
+    let give = study.form(visit, "report/give", "give report", parts);
     let give = (!others.is_empty()).then_some(give);
     Ok(Some(section("Given to", [list].into_iter().chain(give))))
 }
 
 /// Lets an account read the report.
 pub fn give(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     visit.must(Action::GiveReport, study.subject())?;
     let reader = visit.field("reader");
     if visit.house.store.account(reader, visit.now)?.is_none() {
         return Err(Stop::Missing);
     }
-    let act = visit.act("report given", reader)?;
+    let what = format!("report given: {}", study.row.study.full());
+    let act = visit.act(&what, reader)?;
     visit.house.store.give_report(&act, &study.row.id)?;
     Ok(Answer::go(&format!("{}/report", study.path())))
 }

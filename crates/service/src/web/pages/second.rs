@@ -1,8 +1,10 @@
 //! The second step of one's own account: setting it up and ending it.
 
 use crate::roles::Grant;
+use crate::store::Allowed;
 use crate::totp::base32;
 use crate::web::answer::Answer;
+use crate::web::buckets::counted_as;
 use crate::web::shell::{page, prove_form, with_status};
 use crate::web::visit::{Stop, Visit};
 use axum::http::StatusCode;
@@ -30,13 +32,23 @@ pub fn parts(visit: &Visit<'_>) -> Result<Vec<Markup>, Stop> {
         parts.push(prove_form(visit, "/account"));
         return Ok(parts);
     }
-    let deed =
-        |to: &str, deed: &str, label: &str| form(to, visit.word(deed, "").as_deref(), [button(label, "")]);
     parts.push(match has {
-        true => deed("/account/second/end", "end second step", "End the second step"),
-        false => deed("/account/second", "new second step", "Set up a second step"),
+        true => end_form(visit),
+        false => {
+            let word = visit.word("new second step", "");
+            form("/account/second", word.as_deref(), [button("Set up a second step", "")])
+        }
     });
     Ok(parts)
+}
+
+/// Who has the password and a browser alone does not end what guards against that.
+fn end_form(visit: &Visit<'_>) -> Markup {
+    let help = "Six digits of the telephone, or one of the codes on paper. All your other sessions end.";
+    let (kind, fill) = ("text", "one-time-code");
+    let field = FormField { name: "code", label: "Code", kind, fill, value: "", help };
+    let word = visit.word("end second step", "");
+    form("/account/second/end", word.as_deref(), [field.markup(), button("End the second step", "")])
 }
 
 /// Makes a secret and shows it.
@@ -85,7 +97,30 @@ pub fn begin(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// Ends it.
 pub fn end(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let account = &visit.signed()?.session.account;
-    visit.house.store.end_second(&visit.act("second step ended", account)?)?;
+    let (store, session) = (&visit.house.store, &visit.signed()?.session);
+    let account = &session.account;
+    if !store.has_second(account)? {
+        return Ok(Answer::go("/account"));
+    }
+    // Counted apart from passwords, which the one who guesses may have: a right one would forgive it.
+    let (tried, address) = (format!("{account} second step"), counted_as(visit.address));
+    let again = |status, why: String| {
+        let parts = [mistakes(&[why]), end_form(visit)];
+        Ok(with_status(visit, status, "End the second step", parts))
+    };
+    if let Allowed::In(seconds) = store.may_try(&tried, &address, visit.now)? {
+        let wait = page::numbers::counted(seconds, "second");
+        return again(
+            StatusCode::TOO_MANY_REQUESTS,
+            format!("Wait {wait}: there were too many wrong codes."),
+        );
+    }
+    let act = visit.act("second step ended", account)?;
+    if !store.end_second(&act, visit.field("code"), session.id)? {
+        store.count_wrong(&tried, &address, visit.now)?;
+        let why = "The code is another one, or was used. If you have neither telephone nor paper, an \
+                   operator makes a link for you, which ends the second step.";
+        return again(StatusCode::UNPROCESSABLE_ENTITY, why.to_owned());
+    }
     Ok(Answer::go("/account"))
 }

@@ -8,7 +8,7 @@ use crate::web::answer::Answer;
 use crate::web::shell::{page, table, time};
 use crate::web::visit::{Stop, Visit};
 use net::KeyFingerprint;
-use page::form::{button, choice, tick};
+use page::form::{button, choice, form, hidden, tick};
 use page::markup::{Markup, element, text, words};
 use statements::{ProposalRecord, ProposalState};
 use study::StudyHash;
@@ -39,6 +39,25 @@ impl StudySeen {
         path(&self.row.study)
     }
 
+    /// Which proposal of the study it is, as forms name it.
+    fn proposal(&self) -> String {
+        base::hex(&self.row.id.0)
+    }
+
+    /// A form of a deed, which is done to this proposal alone; `to` is where under its path it is sent.
+    pub fn form(
+        &self,
+        visit: &Visit<'_>,
+        to: &str,
+        deed: &str,
+        parts: impl IntoIterator<Item = Markup>,
+    ) -> Markup {
+        let proposal = self.proposal();
+        let word = visit.word(deed, &crate::web::door::subject(&visit.parts, &proposal));
+        let parts = parts.into_iter().chain([hidden("proposal", &proposal)]);
+        form(&format!("{}/{to}", self.path()), word.as_deref(), parts)
+    }
+
     /// The names of the other parties.
     pub fn others(&self) -> String {
         let others = self.names.iter().enumerate().filter(|(place, _)| Some(*place) != self.me);
@@ -58,11 +77,17 @@ pub fn name_of(settings: &HouseSettings, us: Option<KeyFingerprint>, key: &KeyFi
     peer_of(settings, key).map(|(name, _)| name.to_owned())
 }
 
-/// The study of the path, as far as this person may know of it: the newest proposal of it.
+/// The study of the path, for a deed: it is done to the proposal that was on the page, or not at all.
+pub fn acted_on(visit: &Visit<'_>) -> Result<StudySeen, Stop> {
+    let study = seen(visit)?;
+    if visit.field("proposal") == study.proposal() { Ok(study) } else { Err(Stop::Stale) }
+}
+
+/// The study of the path, as far as this person may know of it.
 pub fn seen(visit: &Visit<'_>) -> Result<StudySeen, Stop> {
     let hash = base::unhex(visit.part("hash")).map(StudyHash::from_bytes).ok_or(Stop::Missing)?;
     let store = &visit.house.store;
-    let row = store.newest_of(&hash)?.ok_or(Stop::Missing)?;
+    let row = store.proposal_of(&hash)?.ok_or(Stop::Missing)?;
     let given = store.is_given(&row.id, &visit.signed()?.session.account)?;
     let record = store.standing(&row.id)?.ok_or(Stop::Missing)?;
     let us = visit.us();

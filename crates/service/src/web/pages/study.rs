@@ -4,7 +4,7 @@
 mod diff;
 
 use super::decide;
-use super::studies::{StudySeen, listed, seen};
+use super::studies::{StudySeen, acted_on, listed, seen};
 use super::told_parts;
 use crate::budget::after;
 use crate::roles::{Action, Subject};
@@ -13,7 +13,7 @@ use crate::told::StudyTold;
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
-use page::form::{button, choice, form, lines_field};
+use page::form::{button, choice, lines_field};
 use page::markup::{Markup, element, text, text_lines, words};
 use page::svg::{bar, figure};
 use privacy::ledger::Ledger;
@@ -155,14 +155,13 @@ pub fn said(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
     let rows: Vec<_> = rows.collect();
     let mut parts = vec![table("By the clock of who said it", &columns, rows)];
     if visit.may(Action::Note, study.subject()) && !study.record.view().state().is_final() {
-        let word = visit.word("write note", visit.part("hash"));
         let field = lines_field(
             "note",
             "A question or an answer to the others",
             ("", 3),
             "At most 2,000 characters.",
         );
-        parts.push(form(&format!("{}/note", study.path()), word.as_deref(), [field, button("Send", "")]));
+        parts.push(study.form(visit, "note", "write note", [field, button("Send", "")]));
     }
     Ok(parts)
 }
@@ -212,7 +211,7 @@ fn study_text(visit: &Visit<'_>, hash: &StudyHash) -> Result<String, Stop> {
 
 /// Writes a note to the others.
 pub fn note(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let study = seen(visit)?;
+    let study = acted_on(visit)?;
     visit.must(Action::Note, study.subject())?;
     let note = visit.field("note").replace("\r\n", "\n").trim().to_owned();
     let length = note.chars().count();

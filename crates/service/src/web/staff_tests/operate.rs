@@ -1,7 +1,6 @@
 //! What an operator sees of the machine, and copies of what must not be lost.
 
 use super::{Rooms, now};
-use crate::store::{COMMAND_LINE, RecordedAct};
 use crate::web::House;
 
 #[test]
@@ -46,8 +45,8 @@ fn a_copy_is_used_when_somebody_says_so() {
     let refused = House::open(&file).err().expect("refused").to_string();
     assert!(refused.contains("tacit service restored"), "{refused}");
     let store = crate::Store::open(&folder.join("service.db")).expect("opens");
-    let act = RecordedAct { by: COMMAND_LINE, what: "a copy is used", to: "", at: now() };
-    store.use_copy(&act).expect("said");
+    store.use_copy("2026-11-27", now()).expect("said");
+    assert!(store.copy_used_ms().expect("reads") > 0);
     assert!(store.all_sessions(now()).expect("reads").is_empty());
     assert!(store.account("olga", now()).expect("reads").is_some());
     House::open(&file).expect("opens");

@@ -29,7 +29,8 @@ fn codes_are_asked_for_counted_once_and_required_of_roles() {
     rooms.get(&olga, "/accounts").is(403);
     let code = totp::code(&secret, now() / totp::STEP_SECONDS);
     let shown = begin(&code).is(200);
-    let recovery = shown.body.split_once("<ol><li>").expect("codes").1[..14].to_owned();
+    let codes = shown.body.split_once("<ol><li>").expect("codes").1;
+    let (recovery, another) = (codes[..14].to_owned(), codes[14 + "</li><li>".len()..][..14].to_owned());
     assert_eq!(shown.body.matches("<li>").count(), 10 + shown.body.matches("<li><a").count());
     rooms.get(&olga, "/accounts").is(200);
     // A password that people have, and the code: one alone is nothing.
@@ -45,7 +46,21 @@ fn codes_are_asked_for_counted_once_and_required_of_roles() {
     // What was used is used; a recovery code is not in the store, and the log has no secret.
     let left: i64 = store.query_row("SELECT count(*) FROM recovery", [], |row| row.get(0)).expect("reads");
     assert_eq!(left, 9);
-    rooms.deed(&olga, "/account", "/account/second/end", &[]).is(303);
+    // Who has the password and a browser of hers does not end it without a code.
+    let elsewhere = rooms.again("olga");
+    let end = |code: &str| rooms.deed(&olga, "/account", "/account/second/end", &[("code", code)]);
+    end("").is(422).says("neither telephone nor paper");
+    end(&recovery).is(422);
+    end(&code).is(422);
+    assert!(rooms.house.store.has_second("olga").expect("reads"));
+    rooms.get(&elsewhere, "/account").is(200);
+    let wrong = || rooms.house.store.count_wrong("olga second step", "127.0.0.1", now()).expect("counted");
+    (0..12).for_each(|_| wrong());
+    end(&another).is(429).says("too many wrong codes");
+    store.execute("DELETE FROM tries", []).expect("forgotten");
+    end(&another).is(303);
+    assert!(!rooms.house.store.has_second("olga").expect("reads"));
+    rooms.get(&elsewhere, "/account").is(303);
     sign_in("").is(303);
     let acts = rooms.house.store.acts_of("olga", 50).expect("reads");
     for what in ["second step set up", "second step ended"] {

@@ -1,6 +1,8 @@
 //! What one person should not do alone takes two.
 
-use super::Rooms;
+use super::{Rooms, now};
+use crate::roles::{Asker, Grant};
+use crate::store::{Confirmed, RecordedAct};
 
 /// The path of a link.
 fn entrance(link: &str) -> String {
@@ -106,6 +108,73 @@ fn roles_and_links_of_weight_are_confirmed_and_others_are_not() {
     rooms.deed(&olga, "/accounts/vito", "/accounts/vito/give", &give).is(200);
     rooms.deed(&oscar, "/accounts/olga", "/accounts/olga/end", &[]).is(303);
     rooms.send(Some(&sam), "/confirmations/5/confirm", &[("csrf", &sam.word("confirm", "5"))]).is(403);
+}
+
+#[test]
+fn a_proposal_falls_with_the_roles_that_it_was_made_by() {
+    let rooms = Rooms::begin("");
+    let olga = rooms.guest("olga", &["operator"]);
+    let sam = rooms.guest("sam", &["steward"]);
+    rooms.guest("eve", &["analyst"]);
+    // An analyst got in by two people, so a further role takes no link.
+    let steward = [("role", "steward"), ("data", "")];
+    rooms.deed(&olga, "/accounts/eve", "/accounts/eve/give", &steward).is(200).never_says("/enter/");
+    // Without that role one operator makes a link, and whoever opens it waits to become a steward.
+    let analyst = [("role", "analyst"), ("data", "")];
+    rooms.deed(&olga, "/accounts/eve", "/accounts/eve/take", &analyst).is(303);
+    rooms.deed(&olga, "/accounts/eve", "/accounts/eve/link", &[]).is(200).says("A link for eve");
+    let page = rooms.deed(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(409);
+    page.says("the person got or lost a role since");
+    let eve = rooms.house.store.account("eve", now()).expect("reads").expect("there");
+    assert_eq!(eve.grants, []);
+    // Proposed anew, it takes a link and a code.
+    let proposed = rooms.deed(&olga, "/accounts/eve", "/accounts/eve/give", &steward).is(200).told();
+    rooms.deed(&sam, "/confirmations", "/confirmations/2/confirm", &[]).is(200).says("by telephone");
+    rooms.nobody(&entrance(&proposed)).is(200).says("Code");
+}
+
+#[test]
+fn who_lost_the_role_while_the_request_waited_confirms_nothing() {
+    let rooms = Rooms::begin("");
+    let olga = rooms.guest("olga", &["operator"]);
+    rooms.guest("sam", &["steward"]);
+    rooms.guest("stella", &["steward"]);
+    let add = [("name", "eve"), ("role", "analyst")];
+    rooms.deed(&olga, "/accounts", "/accounts", &add).is(200);
+    // What sam's request knows of sam, and what is so when it is sam's turn to write.
+    let steward = Grant::parse("steward").expect("a role");
+    let sam = Asker { name: "sam".into(), grants: vec![steward.clone()], separate: true };
+    let store = &rooms.house.store;
+    let act = RecordedAct { by: "olga", what: "role taken: steward", to: "sam", at: now() };
+    store.take_role(&act, &steward).expect("taken");
+    let confirmed = store.confirm_change(&sam, 1, now(), &|_| Ok(())).expect("reads");
+    assert!(matches!(confirmed, Confirmed::Denied));
+    assert!(!store.turn_down(&sam, 1, now()).expect("reads"));
+    let stella = Asker { name: "stella".into(), ..sam };
+    let confirmed = store.confirm_change(&stella, 1, now(), &|_| Ok(())).expect("writes");
+    assert!(matches!(confirmed, Confirmed::Made(Some(_))));
+}
+
+#[test]
+fn a_link_for_a_viewer_who_was_given_a_report_is_confirmed_by_who_answers_for_it() {
+    let rooms = Rooms::begin("");
+    let olga = rooms.guest("olga", &["operator"]);
+    let oscar = rooms.guest("oscar", &["operator"]);
+    let sam = rooms.guest("sam", &["steward"]);
+    rooms.guest("vera", &["viewer"]);
+    let store = &rooms.house.store;
+    let held = store.access("vera").expect("reads");
+    let act = RecordedAct { by: "sam", what: "report given", to: "vera", at: now() };
+    store.give_report(&act, &statements::ProposalId([7; 16])).expect("given");
+    // What was decided before the report was given makes no link after.
+    let act = RecordedAct { by: "olga", what: "sign-in link made", to: "vera", at: now() };
+    assert!(store.new_link(&act, Some(&held)).expect("reads").is_none());
+    let page = rooms.deed(&olga, "/accounts/vera", "/accounts/vera/link", &[]).is(200);
+    let enter = entrance(&page.says("A second person confirms this: sam.").told());
+    rooms.nobody(&enter).is(404);
+    rooms.send(Some(&oscar), "/confirmations/1/confirm", &[("csrf", &oscar.word("confirm", "1"))]).is(403);
+    rooms.deed(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(200);
+    rooms.nobody(&enter).is(200).says("Code");
 }
 
 #[test]

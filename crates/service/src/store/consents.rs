@@ -1,0 +1,194 @@
+//! Signing a consent: who may decide, and by which rules, is looked at in the transaction that keeps it.
+//! Between a click and the signature files are read, which may take long.
+
+use super::accounts::{grants_of, living_in};
+use super::studies::{failed, say_in};
+use super::{COMMAND_LINE, OwnConsent, RecordedAct, Speaker, Store};
+use crate::roles::{Action, Asker, StudySubject, Subject, may};
+use base::Error;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use statements::{ConsentTerms, ProposalId, ProposalRecord, Said};
+
+const CHANGED: &str = "the rules, or who may decide, changed while the files were read, so nothing was \
+                       signed: read the study again";
+
+/// How long the word of the first of two stewards counts.
+const APPROVAL_SECONDS: u64 = 7 * 86_400;
+
+/// What one of two stewards agrees to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovedTerms {
+    /// The data set.
+    pub data: String,
+    /// The digest of the text that was read.
+    pub words: [u8; 32],
+    /// Runs that may begin anew.
+    pub runs: u8,
+    /// Days that it holds.
+    pub days: u64,
+}
+
+/// Who agrees, when (in seconds since 1970), and to what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalRow {
+    /// The account.
+    pub by: String,
+    /// When.
+    pub at: u64,
+    /// To what.
+    pub terms: ApprovedTerms,
+}
+
+/// By what right a consent is signed.
+#[derive(Clone, Copy, Debug)]
+pub struct ConsentRight<'a> {
+    /// The hash of the rules by which it was weighed; none: nobody had accepted any.
+    pub rules: Option<[u8; 32]>,
+    /// Those who decide on the data set, by these rules.
+    pub stewards: &'a [String],
+    /// Whether `separate_duties` holds, by these rules.
+    pub separate: bool,
+    /// What another one has to have agreed to, where two decide.
+    pub approval: Option<&'a ApprovedTerms>,
+}
+
+impl Store {
+    /// Consents, and keeps what only this organisation knows of it.
+    ///
+    /// # Errors
+    /// [`base::Fault`] of a refusal where it may not be said now, or not by this account or by these rules
+    /// any more; or when there is no such proposal, or the store cannot be written.
+    pub fn consent(
+        &self,
+        speaker: Speaker<'_>,
+        id: &ProposalId,
+        terms: ConsentTerms,
+        own: &OwnConsent,
+        right: &ConsentRight<'_>,
+    ) -> Result<ProposalRecord, Error> {
+        self.within_one(|write| {
+            if !holds(write, id, own, right, speaker.at_ms / 1_000).map_err(failed)? {
+                return Err(Error::refused(CHANGED));
+            }
+            let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
+            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
+            write.execute(sql, values).map_err(failed)?;
+            write
+                .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
+                .map_err(failed)?;
+            Ok(record)
+        })
+    }
+
+    /// Notes that one of two stewards agrees.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn approve(
+        &self,
+        act: &RecordedAct<'_>,
+        id: &ProposalId,
+        terms: &ApprovedTerms,
+    ) -> Result<(), Error> {
+        let sql = "INSERT OR REPLACE INTO approvals (proposal, account, data, words, runs, days, at) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let ApprovedTerms { data, words, runs, days } = terms;
+        let (days, at) = (days.cast_signed(), act.at.cast_signed());
+        self.act(act, |transaction| {
+            transaction.execute(sql, params![id.0, act.by, data, words, runs, days, at]).map(drop)
+        })
+    }
+
+    /// Who has agreed, where two have to, so shortly ago that it counts.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn approvals(&self, id: &ProposalId, now: u64) -> Result<Vec<ApprovalRow>, Error> {
+        self.read(|connection| approvals(connection, id, now))
+    }
+
+    /// Whether somebody else than `by` agrees to exactly what `right` asks for, and may still decide.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn is_approved(
+        &self,
+        id: &ProposalId,
+        by: &str,
+        right: &ConsentRight<'_>,
+        now: u64,
+    ) -> Result<bool, Error> {
+        self.read(|connection| is_approved(connection, id, by, right, now))
+    }
+}
+
+fn approvals(
+    connection: &Connection,
+    id: &ProposalId,
+    now: u64,
+) -> Result<Vec<ApprovalRow>, rusqlite::Error> {
+    let sql = "SELECT account, data, words, runs, days, at FROM approvals \
+               WHERE proposal = ?1 AND at > ?2 ORDER BY account";
+    let row = |row: &Row<'_>| {
+        let (by, data, words, runs) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        let time = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+        Ok(ApprovalRow { by, at: time(5)?, terms: ApprovedTerms { data, words, runs, days: time(4)? } })
+    };
+    let since = now.saturating_sub(APPROVAL_SECONDS).cast_signed();
+    connection.prepare_cached(sql)?.query_map(params![id.0, since], row)?.collect()
+}
+
+fn is_approved(
+    connection: &Connection,
+    id: &ProposalId,
+    by: &str,
+    right: &ConsentRight<'_>,
+    now: u64,
+) -> Result<bool, rusqlite::Error> {
+    let Some(terms) = right.approval else { return Ok(true) };
+    for one in approvals(connection, id, now)? {
+        if one.by != by && one.terms == *terms && decides(connection, id, &one.by, &terms.data, right)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether somebody may still consent, by rules that are still those that hold.
+fn holds(
+    connection: &Connection,
+    id: &ProposalId,
+    own: &OwnConsent,
+    right: &ConsentRight<'_>,
+    now: u64,
+) -> Result<bool, rusqlite::Error> {
+    let sql = "SELECT hash FROM accepted ORDER BY number DESC LIMIT 1";
+    let rules = connection.query_row(sql, [], |row| row.get::<_, [u8; 32]>(0)).optional()?;
+    if rules != right.rules {
+        return Ok(false);
+    }
+    // Who has the machine has no account.
+    Ok(own.by == COMMAND_LINE
+        || decides(connection, id, &own.by, &own.data, right)?
+            && is_approved(connection, id, &own.by, right, now)?)
+}
+
+/// Whether an account decides on a proposal and a data set, as its roles are now.
+fn decides(
+    connection: &Connection,
+    id: &ProposalId,
+    account: &str,
+    data: &str,
+    right: &ConsentRight<'_>,
+) -> Result<bool, rusqlite::Error> {
+    let sql = "SELECT by FROM proposals WHERE id = ?1";
+    let by = connection.query_row(sql, [id.0], |row| row.get::<_, String>(0)).optional()?.unwrap_or_default();
+    let Some(number) = living_in(connection, account)? else { return Ok(false) };
+    let grants = grants_of(connection, number)?;
+    let asker = Asker { name: account.to_owned(), grants, separate: right.separate };
+    let subject = StudySubject { by: &by, data: Some(data), given: false };
+    let named = right.stewards.iter().any(|steward| steward == account);
+    Ok(named && may(&asker, Action::Decide, Subject::Study(subject)))
+}
