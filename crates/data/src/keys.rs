@@ -71,7 +71,9 @@ impl IdentifierReport {
         if several {
             line(self.present, format!("cells of {name} with an identifier"))?;
         }
-        for StepReport { step, changed, first } in &self.steps {
+        // Where all cells are in capitals none is another of the same file but for its case.
+        let is_told = |of: &&StepReport| of.step != "lowercase" || of.changed < self.present;
+        for StepReport { step, changed, first } in self.steps.iter().filter(is_told) {
             line(
                 *changed,
                 format!(
@@ -433,6 +435,31 @@ fn untagged(address: String) -> Result<String, BadIdentifier> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Small letters are told of where some cells have others, not where all do: the file is alike in itself.
+    #[test]
+    fn letters_are_told_of_where_they_differ_in_a_file() {
+        let report = IdentifierReport {
+            name: "person".into(),
+            present: 4,
+            steps: vec![StepReport { step: "lowercase".into(), changed: 4, first: "a.csv, line 2".into() }],
+            ..IdentifierReport::default()
+        };
+        let told = |report: &IdentifierReport| {
+            let mut lines = Vec::new();
+            report
+                .lines(false, |count, what| {
+                    lines.push(format!("{count} {what}"));
+                    Ok(())
+                })
+                .map(|()| lines)
+                .expect("text")
+        };
+        assert_eq!(told(&report), Vec::<String>::new());
+        let mut mixed = report;
+        mixed.steps[0].changed = 3;
+        assert!(told(&mixed)[0].starts_with("3 cells of person are not in the form lowercase"));
+    }
 
     fn rule(steps: &[Normaliser]) -> Identifier {
         Identifier { name: "id".into(), normalise: steps.to_vec(), sort: "id".into(), weight: 1 }

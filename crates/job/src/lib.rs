@@ -19,6 +19,7 @@ pub mod prepare;
 mod ranges;
 pub mod run;
 pub mod simulate;
+pub mod small;
 pub mod spool;
 pub mod stages;
 pub mod told;

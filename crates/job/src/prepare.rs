@@ -6,9 +6,10 @@ use crate::engines::StudyEngine;
 use crate::joined_program::over_joined_rows;
 use crate::kept::{self, KeptFound, KeptRun};
 use crate::memory::{self, MatchNeeds};
+use crate::small::too_small;
 use crate::spool::{RowsKnown, check_room, spool_room, state_warning};
 use base::{Error, PartyId, Roster, limits};
-use data::{DataLocation, InputContent, InputReport, RowStore, RowStream, Rows, SpoolRoom, read_rows};
+use data::{DataLocation, InputContent, InputReport, RowStore, RowStream, SpoolRoom, read_rows};
 use matching::{ContaminatedRule, RowInfluence};
 use net::Identity;
 use num_traits::Zero;
@@ -22,9 +23,7 @@ use std::sync::{Arc, OnceLock};
 use studies::lift::{self, LiftLayout, LiftParameters};
 use study::party::PartySetup;
 use study::transport::ServerTransport;
-use study::{
-    self, Categories, LiftStudy, MatchRule, NoiseFrom, Question, Study, StudyFile, StudyHash, TrialArm,
-};
+use study::{self, MatchRule, NoiseFrom, Question, Study, StudyFile, StudyHash};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
 const OUTPUTS: usize = 8192;
@@ -438,83 +437,6 @@ fn work_warning(party: &PartySetup, study: &Study) -> Option<String> {
     })
 }
 
-/// What costs rho and can show nothing: the publisher knows its arms and breakdowns before anything is sent,
-/// the advertiser how many rows a cohort has at most.
-///
-/// # Errors
-/// When the rows cannot be read.
-pub fn too_small(study: &Study, rows: &RowStore) -> Result<Vec<String>, Error> {
-    let Question::Lift(lift) = &study.kind else { return Ok(Vec::new()) };
-    let least = lift.release.minimum_group;
-    let text = |what: String, has: u64| {
-        format!(
-            "{what} has {}, and no result is shown of fewer than the study's minimum_group of {}",
-            page::numbers::counted(has, "row"),
-            page::numbers::count(least)
-        )
-    };
-    let mut small = Vec::new();
-    let has = CellCounts::of(lift, rows)?;
-    if let Some(groups) = rows.groups() {
-        let arms = [
-            ("test", &lift.publisher.test, &has.test, groups[0]),
-            ("control", &lift.publisher.control, &has.control, groups[1]),
-        ];
-        for (arm, label, counts, all) in arms {
-            if all < least {
-                small.push(text(format!("the {arm} arm ({label})"), all));
-                continue;
-            }
-            let values = lift.publisher.breakdown.as_ref().map_or(&[][..], |breakdown| &breakdown.values);
-            for (value, &has) in values.iter().zip(counts).filter(|(_, has)| **has < least) {
-                small.push(text(format!("the {arm} arm ({label}) of breakdown {value}"), has));
-            }
-        }
-    }
-    if let (None, [advertiser]) = (rows.groups(), &lift.advertisers[..]) {
-        let values = advertiser.cohort.as_ref().map_or(&[][..], |cohort| &cohort.values);
-        for (value, &has) in values.iter().zip(&has.cohort).filter(|(_, has)| **has < 2 * least) {
-            small.push(text(format!("cohort {value}, of both arms together,"), has));
-        }
-    }
-    Ok(small)
-}
-
-/// Rows of each value of a breakdown, by arm, and of a cohort.
-struct CellCounts {
-    test: Vec<u64>,
-    control: Vec<u64>,
-    cohort: Vec<u64>,
-}
-
-impl CellCounts {
-    fn of(lift: &LiftStudy, rows: &RowStore) -> Result<Self, Error> {
-        let none = |values: Option<&Categories>| vec![0; values.map_or(0, |values| values.values.len())];
-        let breakdown = none(lift.publisher.breakdown.as_ref());
-        let cohort = none(lift.advertisers.first().and_then(|advertiser| advertiser.cohort.as_ref()));
-        let mut has = Self { test: breakdown.clone(), control: breakdown, cohort };
-        if has.test.is_empty() && has.cohort.is_empty() {
-            return Ok(has);
-        }
-        let count = |counts: &mut [u64], value: u8| {
-            if let Some(count) = counts.get_mut(usize::from(value)) {
-                *count += 1;
-            }
-        };
-        rows.each_block(|_, block| {
-            match block {
-                Rows::Publisher(own) => own.arm.iter().zip(&own.breakdown).for_each(|(arm, value)| {
-                    count(if *arm == TrialArm::Test { &mut has.test } else { &mut has.control }, *value);
-                }),
-                Rows::Advertiser(own) => own.cohort.iter().for_each(|value| count(&mut has.cohort, *value)),
-                Rows::Program(_) => {}
-            }
-            Ok(())
-        })?;
-        Ok(has)
-    }
-}
-
 /// What the verifier holds a program to; rho is held to the policy by [`within_policy`], viewer by viewer.
 fn policy(party: &PartySetup) -> Result<program::VerifierPolicy, Error> {
     Ok(program::VerifierPolicy {
@@ -606,10 +528,19 @@ fn place_of(line: usize) -> String {
     format!("the program that begins at line {line} of the study: ")
 }
 
+/// A fault of a program's text with its line in the study, where an editor finds it.
+fn in_study(begins: usize, fault: &str) -> String {
+    let own = fault.strip_prefix("line ").and_then(|rest| rest.split_once(',')?.0.parse::<usize>().ok());
+    match own {
+        Some(own) => format!("{fault} (line {} of the study)", begins + own - 1),
+        None => fault.to_owned(),
+    }
+}
+
 /// A user's own program: its parties and columns must be the study's.
 fn own_program(study: &Study, own: &study::ProgramSource, line: usize) -> Result<Program, Error> {
     let place = |text: String| Error::input(place_of(line) + &text);
-    let program = Program::parse(&own.text).map_err(|e| place(e.to_string()))?;
+    let program = Program::parse(&own.text).map_err(|e| place(in_study(line, &e.to_string())))?;
     let RowInfluence { spread, alone, .. } = influence(&study.matching);
     if let (Class::Dp, Some(party)) =
         (program.class, program.degrees.iter().position(|degree| u64::from(*degree) < spread))

@@ -175,7 +175,7 @@ pub struct SimulatedNumber {
     pub what: &'static str,
     /// Its unit, or nothing.
     pub unit: String,
-    /// Whether it is a sum that only an estimate is made of, and tells people nothing by itself.
+    /// Whether it is a sum that other numbers are made of, and tells people nothing by itself.
     #[serde(skip_serializing_if = "is_shown")]
     pub behind: bool,
     /// Without noise; none where these data do not give it.

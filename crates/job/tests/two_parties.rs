@@ -394,6 +394,8 @@ fn a_program_must_fit_its_study() {
         let error = job::run::check(&parties[0]).err().expect("the program does not fit").to_string();
         assert!(error.starts_with("the program that begins at line 23 of the study: "), "{error}");
         assert!(error.contains(expected), "{error}");
+        let is_placed = error.contains(": line 7, column 14") && error.ends_with(" (line 29 of the study)");
+        assert_eq!(error.contains("column 14"), is_placed, "{error}");
     }
 }
 

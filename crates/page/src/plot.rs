@@ -1,6 +1,6 @@
 //! Line plots, and pages of them with a table of what they show.
 
-use crate::markup::{Markup, element, style_sheet, words};
+use crate::markup::{Markup, element, style_sheet, text, words};
 use crate::numbers::with_unit;
 use crate::picture::{BLUE, GREEN, INK, RUST, VIOLET, label, line, picture};
 
@@ -9,6 +9,8 @@ const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 280.0;
 const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 40.0;
+/// Room for half of the last tick's words.
+const RIGHT: f64 = 34.0;
 /// Colours that are told apart without colour vision, with a dash each.
 const LINES: [(&str, &str); 6] =
     [(BLUE, ""), (RUST, "6 3"), (GREEN, "2 3"), (VIOLET, "8 3 2 3"), ("#7a7a00", "1 4"), (INK, "10 4")];
@@ -60,16 +62,32 @@ body{font:15px/1.5 system-ui,sans-serif;max-width:62em;margin:2em auto;padding:0
 figure{display:inline-block;margin:0 1em 1em 0;max-width:100%}
 svg{max-width:100%;height:auto}
 td,th{padding:0 .8em 0 0;text-align:right}
+@media screen and (max-width:46rem){
+body{margin:1em auto}figure{margin:0 0 1em}table,tr,td{display:block}tr:first-child{display:none}
+tr{border-bottom:1px solid #ccc;padding:.4em 0}td:empty{display:none}
+td{display:flex;justify-content:space-between;gap:1em;padding:0;overflow-wrap:anywhere}
+td::before{content:attr(data-label);text-align:left;color:#555}
+}
 ";
 
 impl<const COLUMNS: usize> FigurePage<'_, COLUMNS> {
     /// As HTML.
     pub fn html(self) -> String {
         let head = self.head.iter().map(|cell| words("th", "", cell));
-        let row = |cells: [String; COLUMNS]| element("tr", &[], cells.map(|cell| words("td", "", cell)));
+        // A narrow page shows each row as lines, with the names of the columns before their cells.
+        let row = |cells: [String; COLUMNS]| {
+            let named = self.head.iter().zip(cells);
+            let cell = |(name, cell): (&&str, String)| element("td", &[("data-label", *name)], [text(cell)]);
+            element("tr", &[], named.map(cell))
+        };
         let table = [element("tr", &[], head)].into_iter().chain(self.rows.into_iter().map(row));
-        let names =
-            [element("meta", &[("charset", "utf-8")], []), words("title", "", self.name), style_sheet(STYLE)];
+        let width = [("name", "viewport"), ("content", "width=device-width, initial-scale=1")];
+        let names = [
+            element("meta", &[("charset", "utf-8")], []),
+            element("meta", &width, []),
+            words("title", "", self.name),
+            style_sheet(STYLE),
+        ];
         let body = [words("h1", "", self.title)]
             .into_iter()
             .chain(self.about)
@@ -93,12 +111,12 @@ pub fn plot(title: &str, across: &str, scale: AxisScale, curves: &[PlotLine]) ->
     let (low, high) = points().fold((f64::MAX, f64::MIN), |(l, h), (_, y)| (l.min(*y), h.max(*y)));
     let (low, high) = (low.max(1e-6).log10().floor(), high.max(1e-6).log10().ceil());
     let span = if last > first { last - first } else { 1.0 };
-    let x = |v: f64| LEFT + (scale.place(v) - first) / span * (WIDTH - LEFT - 20.0);
+    let x = |v: f64| LEFT + (scale.place(v) - first) / span * (WIDTH - LEFT - RIGHT);
     let y = |v: f64| {
         let up = (v.max(1e-6).log10() - low) / (high - low).max(1.0);
         HEIGHT - BOTTOM - up * (HEIGHT - BOTTOM - 20.0)
     };
-    let (right, below) = (WIDTH - 20.0, HEIGHT - BOTTOM);
+    let (right, below) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     let mut parts = Vec::new();
     for decade in low as i32..=high as i32 {
         let value = 10f64.powi(decade);
@@ -162,6 +180,23 @@ mod tests {
         let html = page.html();
         assert!(!html.contains("<script") && !html.contains("\"'>"), "{html}");
         let escaped = "&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;";
-        assert_eq!(html.matches(escaped).count(), 10, "{html}");
+        assert_eq!(html.matches(escaped).count(), 11, "{html}");
+    }
+
+    /// Half of `3.20 M` in the font's widest is beside the last tick; cells say which column they are of.
+    #[test]
+    fn the_last_tick_and_narrow_tables_are_whole() {
+        let curves = [PlotLine { name: "rows".into(), points: vec![(100.0, 1.0), (3_200_000.0, 2.0)] }];
+        let svg = plot("t", "rows", AxisScale::Log, &curves).into_string();
+        let (before, _) = svg.split_once(&tick_text(3_200_000.0)).expect("the last tick");
+        let at = before.rsplit(" x=\"").next().and_then(|rest| rest.split('"').next()).expect("a place");
+        let room = WIDTH - at.parse::<f64>().expect("a number");
+        let half = 0.5 * 9.0 * tick_text(3_200_000.0).len() as f64;
+        assert!(room >= half, "{room} of {half}");
+        let (name, title, about, figures) = ("n", "t", Vec::new(), Vec::new());
+        let page = FigurePage { name, title, about, figures, head: &["rows"], rows: vec![["5".to_owned()]] };
+        let html = page.html();
+        assert!(html.contains("<td data-label=\"rows\">5</td>"), "{html}");
+        assert!(html.contains("width=device-width"), "{html}");
     }
 }

@@ -162,7 +162,7 @@ fn mistakes_say_what_to_write() {
         (
             "ask trial rho 1/10\nmean of spent",
             "line 10, column 9: spent has no bound, and noise has to hide its largest \
-                                                row: write `spent between 0 100`",
+                                                row: write `spent between LOW HIGH`, for instance 0 100",
         ),
         (
             "ask trial rho 1/10\nmean of spent between 10 5",

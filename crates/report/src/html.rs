@@ -74,10 +74,13 @@ pub fn render_public(public: &PublicReport) -> String {
     }
     let shown = Shown { mode: &public.mode, view: &public.public, heading: "h2", ids: "" };
     let mut parts = vec![titled(&study.title, &shown_facts)];
-    parts.extend(result(
-        shown,
-        boxed("box good", [paragraph("", wording::public(Some(&public.public_terms)))]),
-    ));
+    let may = boxed("box good", [paragraph("", wording::public(Some(&public.public_terms)))]);
+    let lost = match &public.public {
+        ResultView::Lift(view) => wording::lost_in_noise(view),
+        ResultView::Program { .. } => None,
+    };
+    let lost = lost.map(|why| boxed("box", [paragraph("", why)]));
+    parts.extend(result(shown, Markup::all([may].into_iter().chain(lost))));
     parts.push(section("Privacy", [tables::public_cost(&public.public_terms)]));
     parts.push(section("What the guarantee covers", [list(&public.public_terms.guarantee)]));
     parts.push(section(wording::COMPUTED, [tables::computed(study, &public.mode, None)]));

@@ -149,6 +149,9 @@ pub fn public(public: &PublicReport, columns: usize) -> String {
     let shown = ShownView { party: EVERYBODY, view: &public.public };
     result_lines(&mut out, &[shown], "what --html, --csv, --excel and --json write");
     line(&mut out, "");
+    if let ResultView::Lift(view) = &public.public {
+        wording::lost_in_noise(view).into_iter().for_each(|why| paragraph(&mut out, "  ", why));
+    }
     paragraph(&mut out, "  ", wording::public(Some(&public.public_terms)));
     let cost = wording::public_cost(&public.public_terms);
     paragraph(&mut out, "  ", &cost.unwrap_or_else(|| format!("{}.", wording::capital(wording::NO_NOISE))));

@@ -283,11 +283,11 @@ fn what_noise_does_is_said() {
     rates[0].noise_half_width = rates[0].half_width;
     let page = html::render(&report);
     assert!(page.contains("Noise can make a count, a sum or a sum of squares negative."), "{page}");
-    assert!(page.contains("1 of these intervals is that of noise alone"), "{page}");
-    assert!(
-        summary::terminal(&report, summary::USUAL_COLUMNS)
-            .contains("1 of these intervals is that of noise alone")
-    );
+    let one = "1 interval of a mean is that of noise alone";
+    let except = "so it is taken as nothing. No interval of a difference is.";
+    assert!(page.contains(one) && page.contains(except), "{page}");
+    let text = summary::terminal(&report, summary::USUAL_COLUMNS);
+    assert!(text.contains(one), "{text}");
     // A difference may be negative without that.
     let ResultView::Lift(view) = &mut report.view else { panic!("a lift report") };
     view.cells[0].counts[4].quantity = "centred_tail".into();

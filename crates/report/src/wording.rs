@@ -14,8 +14,9 @@ pub use derived::{
 };
 
 pub use told::{
-    amount, disclosed_match, ends_beyond, input_lines, made_up_rows, means_beyond, multiplicity,
-    negative_numbers, no_relative, noise_alone, numbers_told, own_match, unit_of, values_released,
+    amount, disclosed_match, ends_beyond, input_lines, lost_in_noise, made_up_rows, means_beyond,
+    multiplicity, negative_numbers, no_relative, noise_alone, numbers_told, own_match, unit_of,
+    values_released,
 };
 
 use crate::summary::has_exact_numbers;

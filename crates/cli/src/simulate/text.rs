@@ -64,7 +64,10 @@ fn of_view(view: &SimulatedView, columns: usize) -> Vec<String> {
     let shown = if is_drawn(view) { head.len() } else { 2 };
     let mut rows: Vec<(Option<String>, NumberCells)> = vec![(None, head.map(str::to_owned))];
     let is_behind = |number: &&SimulatedNumber| number.behind;
-    for part in &view.parts {
+    let is_table = |part: &&SimulatedPart| {
+        part.refused.is_some() || part.numbers.is_empty() || !part.numbers.iter().all(|n| n.behind)
+    };
+    for part in view.parts.iter().filter(is_table) {
         rows.push((Some(title(part)), Default::default()));
         rows.extend(
             part.numbers.iter().filter(|number| !is_behind(number)).map(|number| (None, cells(number))),
@@ -86,7 +89,7 @@ fn of_view(view: &SimulatedView, columns: usize) -> Vec<String> {
     let behind = view.parts.iter().flat_map(|part| &part.numbers).filter(is_behind).count() as u64;
     if behind > 0 {
         let sums = counted(behind, "sum");
-        let text = format!("{sums} that only the difference is made of: --json has them.");
+        let text = format!("{sums} from which these are computed: --json has them.");
         lines.extend(wrapped(&text, columns, "  ", "    "));
     }
     for list in &view.lists {

@@ -515,8 +515,10 @@ fn what_a_run_would_refuse_is_not_proposed() {
     let sales = read(&folder.path().join("sales.csv"));
     std::fs::write(folder.path().join("sales.csv"), sales.replacen("north", "tiny", 12)).unwrap();
     let line = "init lift --advertiser sales.csv --study lift/study.toml --unit EUR --cohort";
-    with(folder.path(), line, &["region"])
-        .failed(2, &["cohort tiny, of both arms together, has", "Leave --cohort"]);
+    with(folder.path(), line, &["region"]).failed(
+        2,
+        &["cohort tiny, of both arms together, has", "rows, so the smaller arm of it", "Leave --cohort"],
+    );
     std::fs::write(folder.path().join("sales.csv"), sales.replacen("north", "tiny", 9)).unwrap();
     with(folder.path(), line, &["region"]).failed(
         2,

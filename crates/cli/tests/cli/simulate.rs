@@ -71,7 +71,7 @@ fn a_lift_is_told_by_what_people_ask() {
     for absent in ["centred", "tail", "squares"] {
         assert!(!text.contains(absent), "{absent}: {text}");
     }
-    assert!(text.contains("sums that only the difference is made of: --json has them"), "{text}");
+    assert!(text.contains("sums from which these are computed: --json has them"), "{text}");
     let done = simulate(&study, &[&words[..], &["--json"]].concat()).fine().json();
     let numbers = done["runs"][0]["views"][0]["parts"][0]["numbers"].as_array().unwrap();
     let behind = numbers.iter().filter(|number| number["behind"] == true).count();
@@ -89,6 +89,8 @@ fn a_simulation_says_first_that_it_shows_exact_values() {
     let text = simulate(&example("questions.toml"), &words).fine().stdout;
     assert!(text.starts_with("This shows exact values of the data of all parties"), "{text}");
     assert!(text.contains("What trial would see, at rho 0.1 if it were run"), "{text}");
+    assert!(text.contains("sums from which these are computed: --json has them"), "{text}");
+    assert!(!text.contains(", noised "), "{text}");
     assert!(text.contains("95 % of releases") && text.contains("files      registry: made up, 3,000 rows"));
     let is_power = |word: &str| {
         word.split_once('e').is_some_and(|(digits, exponent)| {

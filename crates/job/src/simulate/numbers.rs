@@ -30,7 +30,7 @@ pub(super) struct NumberName {
     /// `output`, `derived` or `estimate`.
     pub what: &'static str,
     pub unit: String,
-    /// Whether only an estimate is made of it.
+    /// Whether other numbers are made of it, and it tells people nothing by itself.
     pub behind: bool,
 }
 
@@ -106,8 +106,18 @@ impl NumberReader<'_> {
         };
         let program = &self.built.program;
         let own = program.derived.iter().filter(|derived| derived.to == self.viewer && !values.is_empty());
-        let derived = own.map(|derived| name(&derived.label, "derived", &derived.unit)).collect();
-        let outputs = values.iter().map(|(output, _)| name(&program.outputs[*output].label, "output", ""));
+        let derived: Vec<NumberName> =
+            own.map(|derived| name(&derived.label, "derived", &derived.unit)).collect();
+        // As reports do: the sums of answers are left to programs, other outputs are answers themselves.
+        let is_noised = |output: usize| {
+            let node = program.release.node(program.outputs[output].value);
+            matches!(node.op, Op::Noised(..))
+        };
+        let outputs = values.iter().map(|(output, _)| NumberName {
+            behind: !derived.is_empty() && is_noised(*output),
+            ..name(&program.outputs[*output].label, "output", "")
+        });
+        let outputs = outputs.collect();
         let part = |name: &str, title: &str, numbers| PartName {
             name: name.to_owned(),
             title: title.to_owned(),
@@ -115,7 +125,7 @@ impl NumberReader<'_> {
         };
         Ok(vec![
             part("derived", "computed from what is released", derived),
-            part("outputs", "released", outputs.collect()),
+            part("outputs", "released", outputs),
         ])
     }
 

@@ -155,7 +155,10 @@ impl Parser {
         }
         let Some(column) = self.program.columns.iter().position(|c| c.name == name && !c.is_built_in())
         else {
-            return Err((at, format!("expected a value of the row section, or a column, found {name:?}")));
+            let columns = self.program.columns.iter().filter(|column| !column.is_built_in());
+            let columns: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+            let there = format!("found {name:?}; columns are: {}", columns.join(", "));
+            return Err((at, format!("expected a value of the row section, or a column, {there}")));
         };
         let node = self.read_column(column as u32);
         self.nodes.insert(name.clone(), node.0);
@@ -387,7 +390,7 @@ impl Parser {
             self.program.extend_facts(&mut self.facts);
             let range = self.facts[value.index()].clamped_range().ok_or_else(|| {
                 let text = format!("{name} has no bound, and noise has to hide its largest row");
-                (at, format!("{text}: write `{name} between 0 100`"))
+                (at, format!("{text}: write `{name} between LOW HIGH`, for instance 0 100"))
             })?;
             [range.low, range.high]
         } else {

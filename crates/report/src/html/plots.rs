@@ -18,7 +18,7 @@ const WORDS: u32 = 48;
 /// Height of a line of words.
 const LINE: u32 = 17;
 /// Characters of a name and of a number that stand in one line on a phone.
-const NAME_CHARS: usize = 20;
+const NAME_CHARS: usize = 17;
 const NUMBER_CHARS: usize = 23;
 /// Characters of a name that has lines of its own, of a phone's width.
 const LINE_CHARS: usize = 38;

@@ -374,6 +374,51 @@ fn means_beyond_their_range_are_said() {
     assert!(said[0].contains("the means of all people do not subtract"), "{said:?}");
 }
 
+/// The interval of a difference can be that of noise alone as well, and then nothing else is said of it.
+#[test]
+fn differences_of_noise_alone_are_said() {
+    let all = |shown: &LiftView| noise_alone(shown).unwrap_or_default();
+    let mut shown = view(500, Some("EUR"), false, Some(estimate(-0.107, 0.295, Some([-0.078, 0.029]))));
+    assert_eq!(all(&shown), "");
+    let of = shown.cells[0].estimate.as_mut().expect("it has one");
+    of.noise_interval = of.interval;
+    assert!(
+        all(&shown).starts_with("1 interval of a difference is that of noise alone: "),
+        "{}",
+        all(&shown)
+    );
+    let of = shown.cells[0].estimate.as_mut().expect("it has one");
+    of.rates.iter_mut().flatten().for_each(|rate| rate.noise_half_width = rate.half_width);
+    let both = "2 intervals of means and 1 interval of a difference are those of noise alone: ";
+    assert!(all(&shown).starts_with(both) && !all(&shown).contains("No interval"), "{}", all(&shown));
+}
+
+/// What a match of nobody looks like is said by the numbers alone, at all parties alike.
+#[test]
+fn means_that_noise_alone_gives_are_said() {
+    let of = |means: [f64; 2]| {
+        let shown = view(500, Some("EUR"), false, Some(estimate(means[0] - means[1], 0.8, Some(means))));
+        lost_in_noise(&shown)
+    };
+    let why = of([-0.078, 0.19]).expect("noise alone is 0.2 to either side");
+    assert!(why.contains("nobody in common") && why.contains("identifiers differently"), "{why}");
+    assert_eq!(of([0.3, 0.1]), None);
+    assert_eq!(lost_in_noise(&view(500, None, false, Some(estimate(0.1, 0.8, None)))), None);
+}
+
+/// Digits that do not subtract have a sentence; digits that do have none.
+#[test]
+fn digits_that_do_not_subtract_are_said() {
+    let said = |means: [f64; 2]| {
+        let shown = view(500, Some("EUR"), false, Some(estimate(means[0] - means[1], 1.5, Some(means))));
+        means_beyond(&shown).concat()
+    };
+    // 12.51 - 5.86 = 6.64, as 12.505 - 5.864 is 6.641.
+    let off = said([12.5051, 5.8641]);
+    assert!(off.contains("may be off by one in the last digit"), "{off}");
+    assert_eq!(said([12.51, 5.86]), "");
+}
+
 /// An interval that ends where its range does says so; one that does not, or an older report, says nothing.
 #[test]
 fn a_cut_interval_says_where() {

@@ -1,7 +1,7 @@
 //! What is said of the numbers as a whole: how many there are, how often chance misleads, what noise and
 //! made-up rows do to them.
 
-use super::{cell_name, label, noun};
+use super::{MeanScale, cell_name, label, noun};
 use crate::{CellView, CountView, LiftView, RunReport};
 use base::clean;
 use data::InputReport;
@@ -157,14 +157,32 @@ pub fn means_beyond(view: &LiftView) -> Vec<String> {
     let mut said: Vec<String> = said
         .map(|(side, names)| {
             format!(
-                "Noise put the mean of {} {side}, where no true mean is. It is shown as it came out: so the \
-                 arms subtract to the difference, and are right on average.",
+                "Noise put the mean of {} {side}, where no true mean is. It is shown as it came out: so, \
+                 before rounding, the arms subtract to the difference, and are right on average.",
                 listed(&names)
             )
         })
         .collect();
     said.extend(floored(view));
+    said.extend(rounded_apart(view));
     said
+}
+
+/// What is said where the digits of arms do not subtract to those of the difference beside them.
+fn rounded_apart(view: &LiftView) -> Option<String> {
+    let scale = MeanScale::of([view]);
+    // The digits alone: all have as many decimals. Powers of ten are none.
+    let digits = |mean: f64| scale.show(mean).replace([',', '.'], "").parse::<i128>().ok();
+    let is_apart = |of: release::modes::LiftEstimate| {
+        let [test, control] = of.rates?.map(|rate| digits(rate.mean));
+        // More than one is no matter of rounding.
+        Some((test? - control? - digits(of.lift)?).abs() == 1)
+    };
+    let mut cells = view.cells.iter().filter_map(|cell| is_apart(cell.estimate?));
+    cells.any(|apart| apart).then(|| {
+        "Each number is rounded by itself: arms and their difference may be off by one in the last digit."
+            .to_owned()
+    })
 }
 
 /// Earlier versions wrote 0 for a mean below 0.
@@ -195,22 +213,44 @@ pub fn ends_beyond(view: &LiftView) -> Option<&'static str> {
     )
 }
 
-/// What is said where the interval of an arm is that of noise alone.
+/// What is said where intervals are those of noise alone: the difference's by itself, for it can be one where
+/// those of its arms are not.
 pub fn noise_alone(view: &LiftView) -> Option<String> {
-    let rates = view.cells.iter().filter_map(|cell| cell.estimate?.rates);
-    let is_noise = |rate: &release::modes::ArmRate| {
-        rate.noise_half_width > 0.0 && rate.half_width <= rate.noise_half_width * (1.0 + 1e-9)
+    let is_noise = |whole: f64, noise: f64| noise > 0.0 && whole <= noise * (1.0 + 1e-9);
+    let half = |[low, high]: [f64; 2]| 0.5 * (high - low);
+    let estimates = || view.cells.iter().filter_map(|cell| cell.estimate);
+    let rates = estimates().filter_map(|of| of.rates).flatten();
+    let arms = rates.filter(|rate| is_noise(rate.half_width, rate.noise_half_width)).count();
+    let differences = estimates().filter(|of| is_noise(half(of.interval), half(of.noise_interval))).count();
+    let of = |count: usize, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 interval of {what}")),
+        _ => Some(format!("{count} intervals of {}s", &what[2..])),
     };
-    let alone = rates.flatten().filter(is_noise).count();
-    let of = match alone {
+    let named: Vec<String> =
+        [of(arms, "a mean"), of(differences, "a difference")].into_iter().flatten().collect();
+    let verb = match arms + differences {
         0 => return None,
-        1 => "1 of these intervals is",
-        _ => &format!("{alone} of these intervals are"),
+        1 => "is that",
+        _ => "are those",
     };
+    let rest = if differences == 0 { " No interval of a difference is." } else { "" };
     Some(format!(
-        "{of} that of noise alone: what chance adds is too small beside the noise to be told, so it is taken \
-         as nothing. The interval of the difference does not do that."
+        "{} {verb} of noise alone: what chance adds is too small beside the noise to be told, so it is taken \
+         as nothing.{rest}",
+        named.join(" and ")
     ))
+}
+
+/// What is said where noise alone gives as much as the means of both arms. Sizes of a match are no part of a
+/// public result, so the numbers have to tell that nobody may have matched.
+pub fn lost_in_noise(view: &LiftView) -> Option<&'static str> {
+    let rates = super::overall(view)?.estimate?.rates?;
+    rates.iter().all(|rate| rate.mean.abs() <= rate.noise_half_width).then_some(
+        "The means of both arms are no larger than what noise alone gives. A study whose parties have nobody \
+         in common, for instance because they write identifiers differently, would show the same: do not \
+         take this result for one of a treatment that does nothing.",
+    )
 }
 
 /// Of sizes that a match disclosed with made-up rows in them.

@@ -6,7 +6,7 @@ use crate::init::making::Making;
 use base::Error;
 use data::RowStore;
 use data::survey::ColumnSurvey;
-use job::prepare::too_small;
+use job::small::too_small;
 use page::numbers::count;
 use study::{Categories, EventValue, Question, Study};
 
