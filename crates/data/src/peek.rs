@@ -17,10 +17,13 @@ pub struct PeekedTable {
     pub forms: Vec<String>,
 }
 
+/// What sees rows: names of columns, cells, and the place of the row in words.
+type SeeRow<'b> = dyn FnMut(&[String], &[TableCell<'_>], &dyn Fn() -> String) + 'b;
+
 struct Peeking<'a, 'b> {
     table: PeekedTable,
     most: u64,
-    each: &'a mut (dyn FnMut(&[String], &[TableCell<'_>], &dyn Fn() -> String) + 'b),
+    each: &'a mut SeeRow<'b>,
 }
 
 impl RowSink for Peeking<'_, '_> {
@@ -63,7 +66,7 @@ impl RowSink for Peeking<'_, '_> {
 pub fn peek<'a>(
     data: impl Into<DataLocation<'a>>,
     rows: u64,
-    each: &mut dyn FnMut(&[String], &[TableCell<'_>], &dyn Fn() -> String),
+    each: &mut SeeRow<'_>,
 ) -> Result<PeekedTable, Error> {
     let mut complaints = Complaints::default();
     let mut peeking = Peeking { table: PeekedTable::default(), most: rows.max(1), each };

@@ -245,7 +245,18 @@ impl RunLog {
         begun.expect_readable(&place)?;
         let mut log = Self::of(state, (log, begun), book);
         log.resumed = true;
-        records[1..].iter().try_for_each(|record| log.recall(KeptRecord::of_log(record, &place)?))?;
+        let mut over = None;
+        for record in &records[1..] {
+            let record = KeptRecord::of_log(record, &place)?;
+            match record {
+                KeptRecord::Void => over = log.under_way.take(),
+                KeptRecord::Matching(_) => over = None,
+                _ => {}
+            }
+            log.recall(record)?;
+        }
+        // Whoever wrote that it is over may have been killed before the ledger had it.
+        over.map_or(Ok(()), |over| log.book.end(&over))?;
         match log.matched.as_ref().map(|matched| matched.rows.look(log.state.sealed())) {
             // The store lost what came of it: the rows are matched again.
             Some(Err(StoreError::Missing { .. } | StoreError::Damaged { .. })) => {
@@ -280,8 +291,7 @@ impl RunLog {
                 self.under_way = Some(UnderWay::of(*record));
                 (self.matched, self.units) = (None, Vec::new());
             }
-            // Whoever wrote that may have been killed before the ledger had it.
-            KeptRecord::Void => self.under_way.take().map_or(Ok(()), |over| self.book.end(&over))?,
+            KeptRecord::Void => self.under_way = None,
             KeptRecord::Noted(notes) => self.matching_mut()?.notes = *notes,
             KeptRecord::Pin(pin) => self.matching_mut()?.pin(pin),
             KeptRecord::Matched(record) => (self.matched, self.units) = (Some(*record), Vec::new()),

@@ -210,7 +210,10 @@ fn the_first_of_two_stewards_agrees_to_something_in_particular() {
     let act = |by, to| RecordedAct { by, what: "agreed", to, at: (AT + HOUR) / 1_000 };
     let grant = Grant { role: HouseRole::Steward, data: None };
     for name in ["stella", "otto"] {
-        store.add_account(&act(COMMAND_LINE, name), &[grant.clone()]).expect("added").expect("new");
+        store
+            .add_account(&act(COMMAND_LINE, name), std::slice::from_ref(&grant))
+            .expect("added")
+            .expect("new");
     }
     let stewards = ["stella", "otto"].map(str::to_owned);
     let asked = ApprovedTerms { data: "trial".into(), words: [1; 32], runs: 2, days: 30 };
