@@ -187,6 +187,7 @@ mod tests {
             [of("49"), of(" none"), of("no")].map(Option::unwrap),
             [CallingCode::Of(49), CallingCode::Plain, CallingCode::Plain]
         );
-        assert_eq!([of(""), of("0"), of("1000"), of("+49")], [None; 4]);
+        assert_eq!(of("+49"), Some(CallingCode::Of(49)));
+        assert_eq!([of(""), of("0"), of("1000")], [None; 3]);
     }
 }

@@ -149,9 +149,10 @@ fn a_figure_shows_what_each_choice_does() {
     tacit(plan.into_iter().chain(["--mean", "9"])).fine();
     let guessed = std::fs::read_to_string(&page).unwrap();
     // Each clamp's interval stands beside the mean that it leaves.
-    let row = own.split("<tr>").find(|row| row.contains("<td>clamp</td>") && row.contains("(this study)"));
-    let cells: Vec<&str> = row.unwrap().split("<td>").map(|cell| cell.split('<').next().unwrap()).collect();
-    let [half, part] = [3, 5].map(|at| cells[at].trim_end_matches(" %").parse::<f64>().unwrap());
+    let row = own.split("<tr>").find(|row| row.contains(">clamp</td>") && row.contains("(this study)"));
+    let cells: Vec<&str> =
+        row.unwrap().split("<td").skip(1).map(|cell| cell.split(['<', '>']).nth(1).unwrap()).collect();
+    let [half, part] = [2, 4].map(|at| cells[at].trim_end_matches(" %").parse::<f64>().unwrap());
     let mean = own.split("mean outcome: ").nth(1).unwrap().split(' ').next().unwrap().parse::<f64>().unwrap();
     assert!((100.0 * half / mean - part).abs() < 1.0, "{cells:?} {mean}");
     assert!(guessed.contains("as told") && !guessed.contains("not for passing on"));

@@ -146,9 +146,9 @@ fn offered(
     let able = able(visit, change, held)?;
     if able.is_empty() {
         let said = "Nobody else here could confirm this, so nothing was proposed. Roles and reports of data: \
-                    a steward of these data. Operators: a steward of all data, or another operator. Rules: a \
-                    steward what an operator proposes, and the other way round. The first people are added on \
-                    the machine: tacit service account.";
+                    a steward of these data. Operators: a steward of all data, or another operator. \
+                    Rules: a steward what an operator proposes, and the other way round. The first people \
+                    are added on the machine: tacit service account.";
         return refused(visit, said);
     }
     if visit.house.store.propose_change(&visit.signed()?.actor.name, change, visit.now)?.is_none() {
