@@ -60,6 +60,14 @@ fn runtime() -> tokio::runtime::Runtime {
     builder.worker_threads(2).enable_all().build().expect("threads")
 }
 
+/// A service that listens for others, and where.
+fn listening(house: &Arc<House>) -> (tokio::runtime::Runtime, String) {
+    let runtime = runtime();
+    runtime.block_on(run(house.clone())).expect("listens");
+    let address = house.rules().settings.link.as_ref().expect("a link").listen.clone();
+    (runtime, address)
+}
+
 fn own(house: &House) -> &Identity {
     house.identity().expect("a key")
 }
@@ -188,10 +196,7 @@ fn of_one_study_one_proposal_is_open() {
 fn who_is_no_peer_says_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let houses = two(folder.path(), "");
-    let settings = houses[1].rules().settings;
-    let address = settings.link.as_ref().expect("a link").listen.clone();
-    let runtime = runtime();
-    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let (runtime, address) = listening(&houses[1]);
     let stranger = Identity::generate().expect("a key");
     let tls = ServiceTls::new(&stranger, vec![own(&houses[1]).fingerprint()]).expect("set up");
     let answer = runtime.block_on(async {
@@ -218,10 +223,7 @@ fn who_is_no_peer_says_nothing() {
 fn strangers_of_one_address_keep_no_peer_out() {
     let folder = tempfile::tempdir().expect("a folder");
     let houses = two(folder.path(), "");
-    let settings = houses[1].rules().settings;
-    let address = settings.link.as_ref().expect("a link").listen.clone();
-    let runtime = runtime();
-    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let (runtime, address) = listening(&houses[1]);
     let peer = own(&houses[1]).fingerprint();
     runtime.block_on(async {
         let mut silent = Vec::new();
@@ -241,11 +243,8 @@ fn strangers_of_one_address_keep_no_peer_out() {
 fn a_peer_that_comes_again_and_again_has_one_connection() {
     let folder = tempfile::tempdir().expect("a folder");
     let houses = two(folder.path(), "");
-    let settings = houses[1].rules().settings;
-    let address = settings.link.as_ref().expect("a link").listen.clone();
-    let runtime = runtime();
     // The second house dials the first in vain: nobody listens there.
-    runtime.block_on(run(houses[1].clone())).expect("listens");
+    let (runtime, address) = listening(&houses[1]);
     let [own, peer] = [&houses[0], &houses[1]].map(|house| own(house).fingerprint());
     runtime.block_on(async {
         let mut first = knock(&houses[0], peer, &address).await.expect("taken");
