@@ -2,6 +2,7 @@
 
 mod account;
 mod studies;
+mod token;
 
 use base::Error;
 use clap::{Args, Subcommand};
@@ -57,6 +58,12 @@ pub enum ServiceAction {
         /// What to do.
         #[command(subcommand)]
         action: account::AccountAction,
+    },
+    /// Make, list and end tokens, by which programs ask for what an account may do
+    Token {
+        /// What to do.
+        #[command(subcommand)]
+        action: token::TokenAction,
     },
     /// Check the files of a data set against service.toml
     Data {
@@ -120,6 +127,7 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
         ServiceAction::Accept { file } => accept(file, args.json),
         ServiceAction::Run { file } => serve(file, args.json),
         ServiceAction::Account { action } => account::run(action, args.json),
+        ServiceAction::Token { action } => token::run(action, args.json),
         ServiceAction::Data { file, name, child } => data(file, name, *child, args.json),
         ServiceAction::Backup { file, folder } => backup(file, folder, args.json),
         ServiceAction::Restored { file } => restored(file, args.json),

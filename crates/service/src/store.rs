@@ -12,6 +12,7 @@ mod checks;
 mod confirmations;
 mod consents;
 mod drafts;
+mod feed;
 mod layout;
 mod runs;
 mod second;
@@ -21,18 +22,22 @@ mod studies;
 mod studies_tests;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod tries;
 
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
 pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight};
+pub use drafts::DraftRow;
+pub use feed::FeedPlace;
 pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
     ALREADY_OPEN, Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE,
     STOPPED, SeenBy, Speaker, kind_of,
 };
+pub use tokens::{ApiToken, NewApiToken, Replayed, TokenScope};
 pub use tries::Allowed;
 
 use base::Error;

@@ -2,6 +2,7 @@
 //! ordinary functions on threads that may wait; only connections are asynchronous.
 
 mod answer;
+mod api;
 mod buckets;
 mod certificate;
 mod checking;

@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Rules of `[policy]` that a page may change; what is about the machine is changed on the machine.
-const POLICY: [&str; 15] = [
+const POLICY: [&str; 16] = [
     "kinds",
     "studies",
     "auto",
@@ -20,6 +20,7 @@ const POLICY: [&str; 15] = [
     "max_jobs",
     "jobs_memory",
     "separate_duties",
+    "consent_by_token",
     "second_step",
 ];
 const DATA: [&str; 9] =

@@ -61,6 +61,7 @@ const POLICY: &[&str] = &[
     "max_jobs",
     "jobs_memory",
     "separate_duties",
+    "consent_by_token",
     "second_step",
     "notify",
 ];
@@ -296,6 +297,7 @@ fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
             .transpose()?
             .unwrap_or(1 << 30),
         separate_duties: boolean(&section, "separate_duties", true)?,
+        consent_by_token: boolean(&section, "consent_by_token", false)?,
         second_step: texts(&section, "second_step", |item| {
             let name = item.text()?;
             let role = HouseRole::named(name)

@@ -9,13 +9,14 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 6] = [
+const STEPS: [LayoutStep; 7] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
     |transaction| Ok(transaction.execute_batch(V4)?),
     |transaction| Ok(transaction.execute_batch(CONFIRMATIONS)?),
     |transaction| Ok(transaction.execute_batch(APPROVALS)?),
+    |transaction| Ok(transaction.execute_batch(TOKENS)?),
 ];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
@@ -260,6 +261,34 @@ CREATE TABLE approvals (
     at INTEGER NOT NULL,
     PRIMARY KEY (proposal, account)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// What programs have of people, and what was answered to requests that may come twice.
+const TOKENS: &str = "
+CREATE TABLE tokens (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash BLOB NOT NULL UNIQUE,
+    account INTEGER NOT NULL REFERENCES accounts,
+    name TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    data TEXT,
+    made INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    used INTEGER,
+    ended INTEGER
+) STRICT;
+CREATE INDEX tokens_of ON tokens (account, id);
+CREATE TABLE requests (
+    token INTEGER NOT NULL REFERENCES tokens,
+    key TEXT NOT NULL,
+    request BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    status INTEGER,
+    answer BLOB,
+    PRIMARY KEY (token, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX requests_at ON requests (at);
+CREATE INDEX proposals_changed ON proposals (changed_ms);
 ";
 
 /// Why a step was not made.

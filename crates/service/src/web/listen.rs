@@ -91,6 +91,7 @@ pub fn router(house: Arc<House>) -> Router {
     pages::routes()
         .layer(DefaultBodyLimit::max(FORM_BYTES))
         .layer(other_site)
+        .merge(super::api::routes())
         .layer(axum::middleware::from_fn_with_state(house.clone(), guard))
         .with_state(house)
 }

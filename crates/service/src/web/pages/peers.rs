@@ -63,7 +63,7 @@ fn listed(visit: &Visit<'_>, wrong: &[String]) -> Result<Vec<Markup>, Stop> {
     Ok(parts)
 }
 
-fn may_change(visit: &Visit<'_>) -> bool {
+pub fn may_change(visit: &Visit<'_>) -> bool {
     visit.may(Action::RulesAsOperator, Subject::House) || visit.may(Action::RulesAsSteward, Subject::House)
 }
 
@@ -182,7 +182,7 @@ pub fn one(visit: &Visit<'_>) -> Result<Answer, Stop> {
     Ok(page(visit, name, parts(visit, name, peer)?))
 }
 
-fn of_path<'a>(visit: &'a Visit<'_>) -> Result<(&'a str, &'a ServicePeer), Stop> {
+pub fn of_path<'a>(visit: &'a Visit<'_>) -> Result<(&'a str, &'a ServicePeer), Stop> {
     let found = visit.settings().peers.get_key_value(visit.part("name")).ok_or(Stop::Missing)?;
     Ok((found.0, found.1))
 }
@@ -243,14 +243,19 @@ pub fn pause(visit: &Visit<'_>) -> Result<Answer, Stop> {
     if !may_change(visit) {
         return Err(Stop::Denied);
     }
-    let paused = visit.field("now") == "pause";
+    set_pause(visit, (name, peer), visit.field("now") == "pause")?;
+    Ok(Answer::go(&format!("/peers/{name}")))
+}
+
+/// The same without a form.
+pub fn set_pause(visit: &Visit<'_>, (name, peer): (&str, &ServicePeer), paused: bool) -> Result<(), Stop> {
     let subject = format!("peer {name}");
     let what = if paused { "link paused" } else { "link goes on" };
     visit.house.store.pause(&visit.act(what, &subject)?, name, paused)?;
     if paused {
         visit.house.links().end(&peer.key, now_ms());
     }
-    Ok(Answer::go(&format!("/peers/{name}")))
+    Ok(())
 }
 
 /// Tries to reach one, and says how far that went.
