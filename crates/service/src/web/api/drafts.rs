@@ -100,7 +100,8 @@ fn weighed<'v>(
     let own = visit.house.identity();
     let own = own.ok_or_else(|| ApiStop::refused("this organisation has no key, so it cannot sign"))?;
     if let Some(text) = shown(draft).text {
-        // The form says what is wrong without its place.
+        // What is wrong has the place of the text that was sent; the form has no places.
+        study::StudyFile::parse("the study", &text).map_err(ApiStop::told)?;
         tell(&text, &own.fingerprint().to_string(), None).map_err(ApiStop::told)?;
     }
     let filled = FilledForm(draft.fields.clone());
