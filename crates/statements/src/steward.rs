@@ -217,8 +217,8 @@ impl StewardSeal {
             return of_ssh(text).ok_or_else(|| {
                 Error::input(format!(
                     "this is no signature of an Ed25519 key for a consent: sign by `ssh-keygen -Y sign -n \
-                     {SSH_NAMESPACE} -f KEY`, with a key of kind {SSH_KIND}, and copy all lines from BEGIN to \
-                     END"
+                     {SSH_NAMESPACE} -f KEY`, with a key of kind {SSH_KIND}, and copy all lines from BEGIN \
+                     to END"
                 ))
             });
         }

@@ -28,8 +28,8 @@ impl Store {
     /// # Errors
     /// When the store cannot be written.
     pub fn keep_request(&self, act: &RecordedAct<'_>, asked: &SealRequest) -> Result<(), Error> {
-        let sql = "INSERT OR REPLACE INTO requests (proposal, at, by, data, request, words, salt, tag, version, \
-                   rules, days) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        let sql = "INSERT OR REPLACE INTO requests (proposal, at, by, data, request, words, salt, tag, \
+                   version, rules, days) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         let SealRequest { request, own, rules, days } = asked;
         let values = params![
             request.proposal.0,

@@ -1,5 +1,5 @@
-//! Help by page, by role and by word, and what can go wrong: the texts of `docs/help.md` and `docs/errors.md`,
-//! which are in the program.
+//! Help by page, by role and by word, and what can go wrong: the texts of `docs/help.md` and of
+//! `docs/errors.md`, which are in the program.
 
 use crate::roles::{Action, Subject};
 use crate::web::answer::Answer;
