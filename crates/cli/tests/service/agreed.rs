@@ -278,6 +278,17 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     two.kill(0);
     two.start(0);
     two.is_answered_once();
+    // Its party file holds the run to the consent: of other data it says so before it meets anybody.
+    let jobs =
+        std::fs::read_dir(two.home(0).join("jobs")).expect("jobs").next().expect("one").expect("reads");
+    let path = jobs.path().join("party.toml");
+    let text = std::fs::read_to_string(&path).expect("a party file");
+    let (before, data) = text.rsplit_once("\ndata = \"").expect("a name");
+    std::fs::write(&path, format!("{before}\ndata = \"{}{}", "0".repeat(64), &data[64..])).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+    let done = command.args(["run", "party.toml"]).current_dir(jobs.path()).output().expect("tacit starts");
+    let error = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(!done.status.success() && error.contains("not those that were consented to"), "{error}");
 }
 
 #[test]

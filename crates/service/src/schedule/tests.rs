@@ -114,7 +114,9 @@ fn no_run_begins_where_what_was_consented_to_is_charged() {
     assert_eq!(look(), (None, None), "it waits for the link alone");
     // The peer deletes its half each time, and its data change: the sizes are charged again, and what is left
     // does not pay the release.
-    (1..=2).for_each(|release| drop(ledger.debit(&debit(&pair, &id, release)).expect("charged")));
+    for release in 1..=2 {
+        ledger.debit(&debit(&pair, &id, release)).expect("charged");
+    }
     let me = |look: &Look<'_>| consented::is_spent(look, false).expect("looks");
     let row_now = row(&pair, &id);
     let at = Look::of(&pair.house, &row_now).expect("looks").expect("there");
