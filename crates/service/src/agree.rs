@@ -7,6 +7,7 @@ use crate::store::{
 use crate::weigh::{WeighedCharge, WeighedStudy};
 use base::{Error, unhex};
 use net::{Identity, KeyFingerprint};
+use privacy::ledger::Ledger;
 use release::rational::{Rational, parse, ratio};
 use statements::{
     ChargeBound, ConsentRequest, ConsentTerms, ProposalId, ProposalRecord, StewardSeal, commit_to_data,
@@ -14,6 +15,9 @@ use statements::{
 };
 
 const DAY_MS: u64 = 86_400_000;
+
+/// Who consents where no person does: the rule that names the study.
+pub const BY_RULE: &str = "(policy.auto)";
 
 /// What somebody consents to.
 #[derive(Clone, Debug)]
@@ -148,9 +152,15 @@ pub fn agree(
             order.data
         )));
     }
+    let by_rule = order.by == BY_RULE;
+    let keyed = !set.steward_keys.is_empty();
+    let study = store.proposal(&order.id)?.map(|row| row.study);
+    if by_rule && (two || keyed || !study.is_some_and(|study| settings.policy.auto.contains(&study))) {
+        return Err(Error::refused("no rule consents to this study: a steward decides"));
+    }
     let at_ms = crate::link::now_ms();
-    let (terms, own) = terms(order, weighed, two, at_ms)?;
-    if set.steward_keys.is_empty() {
+    let (terms, own) = terms(settings, order, weighed, two, at_ms)?;
+    if !keyed {
         let approval = order.approval();
         let separate = settings.policy.separate_duties;
         let approval = two.then_some(&approval);
@@ -179,6 +189,7 @@ fn set_of<'s>(settings: &'s HouseSettings, data: &str) -> Result<&'s DataSet, Er
 
 /// The terms of a consent, and what only this organisation knows of them.
 fn terms(
+    settings: &HouseSettings,
     order: &AgreeOrder,
     weighed: &WeighedStudy,
     two: bool,
@@ -196,11 +207,17 @@ fn terms(
         expires_ms: at_ms + order.days * DAY_MS,
         windows: Vec::new(),
         runs: order.runs,
-        persons: if two { 2 } else { 1 },
+        persons: if order.by == BY_RULE { 0 } else { 1 + u8::from(two) },
         seal: None,
     };
     let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
-    Ok((terms, OwnConsent { by, data, salt, tag, version, words }))
+    let after = last_debit(settings)?;
+    Ok((terms, OwnConsent { by, data, salt, tag, version, words, after, taken: false }))
+}
+
+/// What is charged from here on counts towards a consent.
+fn last_debit(settings: &HouseSettings) -> Result<u64, Error> {
+    Ledger::look(&settings.ledger)?.last_debit()
 }
 
 /// Consents with the signature of a steward's own key, for whoever asked for it.
@@ -236,6 +253,7 @@ pub fn seal(
              request that waits now",
         ));
     }
+    let own = OwnConsent { after: last_debit(settings)?, ..own };
     let ConsentTerms { words, runs, .. } = request.terms;
     let approval = ApprovedTerms { data: own.data.clone(), words, runs, days };
     let separate = settings.policy.separate_duties;
@@ -276,7 +294,7 @@ fn bounds(charges: &[WeighedCharge], runs: u8) -> Result<Vec<ChargeBound>, Error
 
 /// At least a number, as a statement holds it: what sizes cost is a sum of fractions, and may have more
 /// digits.
-fn bound(value: &Rational) -> String {
+pub fn bound(value: &Rational) -> String {
     let exact = value.to_string();
     if parse(&exact).is_some() && exact.len() <= 80 {
         return exact;

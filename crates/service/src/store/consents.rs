@@ -4,6 +4,7 @@
 use super::accounts::{grants_of, living_in};
 use super::studies::{failed, say_in};
 use super::{COMMAND_LINE, OwnConsent, RecordedAct, Speaker, Store, write_down};
+use crate::agree::BY_RULE;
 use crate::roles::{Action, Asker, StudySubject, Subject, may};
 use base::Error;
 use net::KeyFingerprint;
@@ -69,6 +70,7 @@ impl Store {
         own: &OwnConsent,
         right: &ConsentRight<'_>,
     ) -> Result<ProposalRecord, Error> {
+        let known = self.known(id)?;
         self.within_one(|write| {
             if !holds(write, id, own, right, speaker.at_ms / 1_000).map_err(failed)? {
                 return Err(Error::refused(CHANGED));
@@ -77,10 +79,11 @@ impl Store {
             if !right.keys.is_empty() && !terms.seal.as_ref().is_some_and(sealed) {
                 return Err(Error::refused("these data take the signature of a steward's own key"));
             }
-            let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
-            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
+            let record = say_in(write, &speaker, id, known.as_deref(), Said::Consent(Box::new(terms)))?;
+            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version, debits) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let OwnConsent { by, data, salt, tag, words, version, after, .. } = own;
+            let values = params![id.0, by, data, salt, tag, words, version, after.cast_signed()];
             write.execute(sql, values).map_err(failed)?;
             write
                 .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
@@ -141,7 +144,7 @@ impl Store {
             if !may || write.execute(sql, [id.0]).map_err(failed)? == 0 {
                 return Err(Error::refused(CHANGED));
             }
-            let sql = "UPDATE consents SET version = ?2 WHERE proposal = ?1";
+            let sql = "UPDATE consents SET version = ?2, taken = 1 WHERE proposal = ?1";
             write.execute(sql, params![id.0, version]).map_err(failed)?;
             write.execute("DELETE FROM approvals WHERE proposal = ?1", [id.0]).map_err(failed)?;
             write_down(write, act)
@@ -216,8 +219,9 @@ fn holds(
     if !rules_hold(connection, right)? {
         return Ok(false);
     }
-    // Who has the machine has no account.
+    // Who has the machine has no account, and neither has a rule: it is one of those that hold.
     Ok(own.by == COMMAND_LINE
+        || (own.by == BY_RULE && right.rules.is_some())
         || decides(connection, id, &own.by, &own.data, right)?
             && is_approved(connection, id, &own.by, right, now)?)
 }

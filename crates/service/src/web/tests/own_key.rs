@@ -18,6 +18,7 @@ impl Pair {
             rows: 1,
             refusals: Vec::new(),
         };
+        privacy::ledger::Ledger::open(&self.house.rules().settings.ledger).expect("a ledger");
         let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
         let (by, data, words) = (by.to_owned(), "trial".to_owned(), "what was read".to_owned());
         let order = AgreeOrder { by, id: *id, data, runs: 2, days: 30, words, rules };
