@@ -194,10 +194,21 @@ fn restored(path: &Path, as_json: bool) -> Result<(), Error> {
         Ledger::open(&settings.ledger)?.forget_promises(None)?;
     }
     store.use_copy(&day, service::now())?;
-    match as_json {
-        true => output::print_json(&json!({ "restored": at })),
-        false => output::print(&format!("The copy of {day} may be used. Everybody signs in anew.")),
+    // Who was ended since, or lost a role, has it again.
+    let accounts = store.accounts(service::now())?;
+    if as_json {
+        return output::print_json(&json!({ "restored": at, "accounts": accounts }));
     }
+    let line = |account: &service::Account| {
+        let roles: Vec<String> = account.grants.iter().map(service::Grant::words).collect();
+        format!("  {:20}  {:28}  {}", account.name, account.state.words(), roles.join(", "))
+    };
+    let lines: Vec<String> = accounts.iter().map(line).collect();
+    output::print(&format!(
+        "The copy of {day} may be used. Everybody signs in anew. Accounts and roles are those of that day; \
+         end who is gone since (tacit service account end, take):\n{}",
+        lines.join("\n")
+    ))
 }
 
 fn serve(path: &Path, as_json: bool) -> Result<(), Error> {

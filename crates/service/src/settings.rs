@@ -148,6 +148,8 @@ pub struct DataSet {
     pub changes_allowed: bool,
     /// Whether two stewards must agree.
     pub two_person: bool,
+    /// Keys of stewards, of which one signs each consent; empty: none is asked for.
+    pub steward_keys: Vec<KeyFingerprint>,
 }
 
 /// `[policy]`.

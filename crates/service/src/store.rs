@@ -13,6 +13,7 @@ mod confirmations;
 mod consents;
 mod drafts;
 mod layout;
+mod requests;
 mod runs;
 mod second;
 mod sessions;
@@ -28,13 +29,14 @@ pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
 pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight};
+pub use requests::SealRequest;
 pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
     ALREADY_OPEN, Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE,
     STOPPED, SeenBy, Speaker, kind_of,
 };
-pub use tries::Allowed;
+pub use tries::{Allowed, tried_by_proxy};
 pub use unheard::UNHEARD;
 
 use base::Error;

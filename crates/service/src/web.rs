@@ -10,6 +10,7 @@ mod events;
 mod guard;
 mod listen;
 mod pages;
+mod places;
 mod shell;
 #[cfg(test)]
 mod staff_tests;
@@ -20,7 +21,7 @@ mod watch;
 mod weighing;
 
 pub use listen::{Listening, listen};
-pub(crate) use weighing::{WeighOrder, start as weigh_for};
+pub(crate) use weighing::{WeighOrder, Weighed, start as weigh_for};
 
 use crate::link::{LinkBoard, LinkKeys};
 use crate::passwords::PasswordDesk;
@@ -33,6 +34,7 @@ use base::Error;
 use buckets::Buckets;
 use checking::Checking;
 use net::{Identity, KeyFingerprint};
+use places::HeldPlaces;
 use statements::ProposalId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,12 +42,16 @@ use std::time::SystemTime;
 use watch::LogWatch;
 use weighing::Weighing;
 
+/// Streams of events at once, of all and of one session.
+const STREAMS: [usize; 2] = [800, 4];
+
 /// All that a running service has.
 pub struct House {
     store: Arc<Store>,
     rules: Rules,
     desk: PasswordDesk,
     buckets: Buckets,
+    streams: Arc<HeldPlaces>,
     checking: Checking,
     watch: LogWatch,
     /// Held while a peer is tested: that takes a thread for up to a minute.
@@ -77,6 +83,7 @@ impl House {
             rules,
             desk: PasswordDesk::open()?,
             buckets: Buckets::default(),
+            streams: HeldPlaces::new(STREAMS[0], STREAMS[1]),
             checking: Checking::default(),
             watch: LogWatch::default(),
             testing: std::sync::Mutex::default(),

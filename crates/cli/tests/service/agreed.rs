@@ -304,6 +304,59 @@ fn a_study_that_the_rules_refuse_is_refused_by_the_service() {
 }
 
 #[test]
+fn a_consent_waits_for_a_stewards_own_key() {
+    let mut two = Two::new();
+    let path = |name: &str| two.folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let [own, other] = ["steward.key", "other.key"].map(|name| {
+        let identity = Identity::generate().expect("a key");
+        identity.save(&two.folder.path().join(name)).expect("saved");
+        identity.fingerprint().to_string()
+    });
+    let rules = two.home(0).join("service.toml");
+    let text = std::fs::read_to_string(&rules).expect("rules");
+    let keyed = text.replace("budget = 10", &format!("budget = 10\nsteward_keys = [\"{own}\"]"));
+    std::fs::write(&rules, keyed).expect("written");
+    two.tacit(0, &["accept"], &[]);
+    let (request, keys) = (path("request.json"), [path("steward.key"), path("other.key")]);
+    two.propose();
+    let consent = |more: &[&str]| {
+        let words = [&[two.hash.as_str(), "--data", "rows"], more].concat();
+        two.command(0, &["consent"]).args(words).output().expect("tacit starts")
+    };
+    let failed = |more: &[&str], why: &str| {
+        let done = consent(more);
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && error.contains(why), "{why}: {error}");
+    };
+    failed(&["--yes"], "takes the signature of a steward's own key");
+    failed(&["--seal", "tacit-seal1:00"], "this is no steward's signature");
+    let asked = consent(&["--request", &request]);
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    assert_eq!(two.status(0)["state"], "proposed");
+    let sign = |key: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+        let done = command.args(["consent", "sign", &request, "--key", key, "--json"]).output();
+        let told: Value = serde_json::from_slice(&done.expect("tacit starts").stdout).expect("JSON");
+        told["seal"].as_str().expect("a seal").to_owned()
+    };
+    failed(&["--seal", &sign(&keys[1])], &format!("{other} is no key of a steward of rows"));
+    let seal = sign(&keys[0]);
+    // Asked again, other terms wait, and the signature is for those of before.
+    assert!(consent(&["--request", &request]).status.success());
+    failed(&["--seal", &seal], "the signature is for something else");
+    let done = consent(&["--seal", &sign(&keys[0])]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let status = two.until(1, "the consent", |status| status["state"] == "consented");
+    let said = status["statements"].as_array().expect("statements");
+    let signed = format!("A steward signed with the key {own}");
+    assert!(
+        said.iter().any(|one| one["words"].as_str().is_some_and(|one| one.contains(&signed))),
+        "{status:#}"
+    );
+    failed(&["--seal", &seal], "nothing waits for a steward's signature");
+}
+
+#[test]
 fn kills_at_other_moments_end_alike() {
     let kills: u64 = std::env::var("TACIT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(0);
     let mut rng = Seed::from_bytes([7; 32]).into_rng();

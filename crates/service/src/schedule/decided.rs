@@ -5,7 +5,7 @@ use super::Look;
 use crate::agree::{AgreeOrder, BY_RULE};
 use crate::policy::refusal;
 use crate::store::{ALREADY_OPEN, SERVICE, Speaker};
-use crate::web::{WeighOrder, weigh_for};
+use crate::web::{WeighOrder, Weighed, weigh_for};
 use base::Error;
 use page::numbers::counted;
 use statements::{Act, ClosingCode, ClosingReason, Said};
@@ -66,10 +66,11 @@ fn consents(look: &Look<'_>) -> Result<(), Error> {
     let file = StudyFile::parse("the study", &text)?;
     let key = look.record.parties()[look.me].to_string();
     let Some(me) = file.parties.iter().find(|party| party.key == key) else { return Ok(()) };
-    let fits =
-        look.settings.data.iter().filter(|(_, set)| {
-            !set.two_person && crate::weigh::rules(&look.settings, set, &file, me).is_empty()
-        });
+    let fits = look.settings.data.iter().filter(|(_, set)| {
+        !set.two_person
+            && set.steward_keys.is_empty()
+            && crate::weigh::rules(&look.settings, set, &file, me).is_empty()
+    });
     // Of two that fit, a person says which.
     let [data] = fits.map(|(name, _)| name).collect::<Vec<_>>()[..] else { return Ok(()) };
     let words = format!(
@@ -81,5 +82,5 @@ fn consents(look: &Look<'_>) -> Result<(), Error> {
     );
     let (by, id, data) = (BY_RULE.to_owned(), look.row.id, data.clone());
     let agree = AgreeOrder { by, id, data, runs: RUNS, days: DAYS, words, rules: None };
-    weigh_for(house, WeighOrder { agree, study: study.full(), text }).map(drop)
+    weigh_for(house, WeighOrder { what: Weighed::Consent(agree), study: study.full(), text }).map(drop)
 }

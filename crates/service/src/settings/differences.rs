@@ -117,16 +117,12 @@ impl FoundDifferences {
         self.note("delta", more(&delta(before.delta_places), &delta(after.delta_places)));
         self.note("data_change", more(&before.changes_allowed, &after.changes_allowed));
         self.note("two_person", more(&Reverse(before.two_person), &Reverse(after.two_person)));
+        self.note("steward_keys", only(&before.steward_keys, &after.steward_keys));
     }
 
     fn policy(&mut self, before: &ServicePolicy, after: &ServicePolicy) {
         self.note("kinds", longer(&before.kinds, &after.kinds));
-        let studies = match (before.studies.is_empty(), after.studies.is_empty()) {
-            (true, false) => Some(RuleTurn::Tighter),
-            (false, true) => Some(RuleTurn::Looser),
-            _ => longer(&before.studies, &after.studies),
-        };
-        self.note("studies", studies);
+        self.note("studies", only(&before.studies, &after.studies));
         self.note("auto", longer(&before.auto, &after.auto));
         self.note("max_rho", more(&before.max_rho, &after.max_rho));
         let delta = |places: Option<u8>| places.map(Reverse);
@@ -172,4 +168,13 @@ fn longer<T: PartialEq>(before: &[T], after: &[T]) -> Option<RuleTurn> {
         return Some(RuleTurn::Looser);
     }
     before.iter().any(|one| !after.contains(one)).then_some(RuleTurn::Tighter)
+}
+
+/// What allows more the more it lists, and everything where it lists nothing.
+fn only<T: PartialEq>(before: &[T], after: &[T]) -> Option<RuleTurn> {
+    match (before.is_empty(), after.is_empty()) {
+        (true, false) => Some(RuleTurn::Tighter),
+        (false, true) => Some(RuleTurn::Looser),
+        _ => longer(before, after),
+    }
 }

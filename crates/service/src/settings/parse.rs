@@ -45,6 +45,7 @@ const DATA: &[&str] = &[
     "delta",
     "data_change",
     "two_person",
+    "steward_keys",
 ];
 const POLICY: &[&str] = &[
     "kinds",
@@ -262,7 +263,18 @@ fn data_set(item: &TomlItem<'_, '_>, known: &BTreeMap<String, ServicePeer>) -> R
         delta_places: section.get("delta").map(|item| item.parsed(parse_delta)).transpose()?,
         changes_allowed: change.transpose()?.unwrap_or(false),
         two_person: boolean(&section, "two_person", false)?,
+        steward_keys: texts(&section, "steward_keys", steward_key)?,
     })
+}
+
+/// A key that `tacit keygen` made, or one of SSH.
+fn steward_key(item: &TomlItem<'_, '_>) -> Result<KeyFingerprint, Error> {
+    let text = item.text()?;
+    if text.starts_with("ssh-") {
+        let rule = "write the line of an Ed25519 key: ssh-ed25519 AAAA..";
+        return statements::ssh_key(text).ok_or_else(|| item.refuse(rule));
+    }
+    text.parse::<KeyFingerprint>().map_err(|e| item.error(e))
 }
 
 fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {

@@ -106,7 +106,7 @@ fn own_consent(by: &str) -> OwnConsent {
 fn consent(side: &Side, record: &ProposalRecord) {
     let own = own_consent(COMMAND_LINE);
     let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
-    let right = ConsentRight { rules: None, stewards: &[], separate: true, approval: None };
+    let right = ConsentRight { rules: None, stewards: &[], separate: true, approval: None, keys: &[] };
     side.store.consent(side.speaker(), &record.id(), terms, &own, &right).expect("consents");
     assert_eq!(side.store.own_consent(&record.id()).expect("reads"), Some(own));
 }
@@ -173,7 +173,8 @@ fn who_lost_the_role_or_the_rules_signs_nothing() {
     }
     store.accept(&act("rules"), "the first", &[1; 32]).expect("accepted");
     let stewards = ["ann", "stella", "otto"].map(str::to_owned);
-    let right = ConsentRight { rules: Some([1; 32]), stewards: &stewards, separate: true, approval: None };
+    let right =
+        ConsentRight { rules: Some([1; 32]), stewards: &stewards, separate: true, approval: None, keys: &[] };
     let consents = |by: &str, right: &ConsentRight<'_>| {
         let own = own_consent(by);
         let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
@@ -217,7 +218,8 @@ fn the_first_of_two_stewards_agrees_to_something_in_particular() {
     }
     let stewards = ["stella", "otto"].map(str::to_owned);
     let asked = ApprovedTerms { data: "trial".into(), words: [1; 32], runs: 2, days: 30 };
-    let right = ConsentRight { rules: None, stewards: &stewards, separate: true, approval: Some(&asked) };
+    let right =
+        ConsentRight { rules: None, stewards: &stewards, separate: true, approval: Some(&asked), keys: &[] };
     let own = own_consent("otto");
     let signs = || {
         let terms = terms(statements::commit_to_data(&own.salt, &own.tag));

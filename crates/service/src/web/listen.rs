@@ -1,8 +1,10 @@
 //! Connections: TLS, then HTTP/1.1, each under limits. A slow or idle client holds its own place and no
 //! other.
 
+use super::buckets::counted_as;
 use super::door::{ByProxy, ClientAddress};
 use super::guard::{from_another_site, guard};
+use super::places::HeldPlaces;
 use super::{House, certificate, pages, watch};
 use crate::settings::WebProxy;
 use axum::Router;
@@ -11,9 +13,8 @@ use base::Error;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -25,6 +26,8 @@ use tower_http::csrf::{CsrfLayer, ProtectionError};
 const CONNECTIONS: usize = 1_000;
 /// Connections at once from one address.
 const FROM_ADDRESS: usize = 64;
+/// Connections at once of the proxy, which speaks for all people.
+const OF_PROXY: usize = 512;
 /// How long a handshake, or the head of a request, may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
@@ -68,14 +71,14 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         if let Some(proxy) = settings.web.proxy.clone() {
             tokio::spawn(hear(proxy_socket(&proxy)?, proxy, router.clone()));
         }
-        let (acceptor, places) = (TlsAcceptor::from(tls), Arc::new(Places::default()));
+        let (acceptor, places) = (TlsAcceptor::from(tls), HeldPlaces::new(CONNECTIONS, FROM_ADDRESS));
         loop {
             // An error here is of one connection, or of a machine that is short of something: go on.
             let Ok((stream, from)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let Some(place) = Places::take(&places, from.ip()) else { continue };
+            let Some(place) = places.take(counted_as(from.ip())) else { continue };
             let (acceptor, router) = (acceptor.clone(), router.clone());
             tokio::spawn(async move {
                 serve(acceptor, router, stream, from.ip()).await;
@@ -114,17 +117,23 @@ pub fn proxy_socket(proxy: &WebProxy) -> Result<UnixListener, Error> {
 
 /// Answers the process of the proxy's user, and nobody else.
 pub async fn hear(listener: UnixListener, proxy: WebProxy, router: Router) {
+    let places = HeldPlaces::new(OF_PROXY, OF_PROXY);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
         // The kernel says whose process it is.
-        if stream.peer_cred().is_ok_and(|peer| peer.uid() == proxy.uid) {
-            let here = ClientAddress(std::net::Ipv4Addr::LOCALHOST.into());
-            let by = ByProxy(proxy.user_header.clone());
-            tokio::spawn(speak(router.clone(), stream, here, Some(by)));
+        if !stream.peer_cred().is_ok_and(|peer| peer.uid() == proxy.uid) {
+            continue;
         }
+        let Some(place) = places.take(String::new()) else { continue };
+        let here = ClientAddress(std::net::Ipv4Addr::LOCALHOST.into());
+        let (by, router) = (ByProxy(proxy.user_header.clone()), router.clone());
+        tokio::spawn(async move {
+            speak(router, stream, here, Some(by)).await;
+            drop(place);
+        });
     }
 }
 
@@ -152,39 +161,4 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
     // A connection that breaks concerns nobody but its client.
     let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).await;
-}
-
-/// Who holds how many connections.
-#[derive(Default)]
-struct Places(Mutex<HashMap<IpAddr, usize>>);
-
-/// One of them, until it is dropped.
-struct PlaceTaken {
-    places: Arc<Places>,
-    of: IpAddr,
-}
-
-impl Places {
-    fn take(places: &Arc<Self>, of: IpAddr) -> Option<PlaceTaken> {
-        let mut all = places.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if all.values().sum::<usize>() >= CONNECTIONS
-            || all.get(&of).is_some_and(|&held| held >= FROM_ADDRESS)
-        {
-            return None;
-        }
-        *all.entry(of).or_default() += 1;
-        Some(PlaceTaken { places: places.clone(), of })
-    }
-}
-
-impl Drop for PlaceTaken {
-    fn drop(&mut self) {
-        let mut all = self.places.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(held) = all.get_mut(&self.of) {
-            *held -= 1;
-            if *held == 0 {
-                all.remove(&self.of);
-            }
-        }
-    }
 }

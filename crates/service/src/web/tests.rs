@@ -1,6 +1,9 @@
 //! Pages of studies as requests, without a browser: a registry whose people click, and hospitals whose store
 //! says what an organisation says.
 
+mod own_key;
+mod weighed;
+
 use super::House;
 use super::door::ClientAddress;
 use super::listen::router;
@@ -234,7 +237,7 @@ impl Pair {
 
     pub(crate) fn consented_to(&self, id: &ProposalId, own: &OwnConsent, terms: ConsentTerms) {
         let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
-        let right = ConsentRight { rules, stewards: &[], separate: true, approval: None };
+        let right = ConsentRight { rules, stewards: &[], separate: true, approval: None, keys: &[] };
         self.house.store.consent(self.we(), id, terms.clone(), own, &right).expect("consents");
         let right = ConsentRight { rules: None, ..right };
         self.store.consent(self.they(), id, terms, own, &right).expect("consents");
@@ -396,8 +399,16 @@ fn who_sees_and_decides_is_a_matter_of_roles() {
         pair.ask(&stella, "/").await.is(200).says("Decide: ").says("A question");
         pair.ask(&vic, &path).await.is(404);
         pair.ask(&vic, "/studies").await.is(200).never_says("A question");
-        pair.ask(&olga, &path).await.is(200).never_says("Consent and sign");
-        pair.ask(&sam, &path).await.is(200).never_says("Consent and sign");
+        // The file names columns, which operators do not see.
+        pair.ask(&olga, &path)
+            .await
+            .is(200)
+            .never_says("Consent and sign")
+            .never_says("As it would be agreed");
+        let act = RecordedAct { by: "stella", what: "study held against data", to: "", at: super::now() };
+        pair.house.store.keep_weighed(&act, &id, "trial", "831 rows would take part").expect("kept");
+        pair.ask(&stella, &path).await.is(200).says("831 rows").says("As it would be agreed");
+        pair.ask(&sam, &path).await.is(200).never_says("Consent and sign").never_says("831 rows");
         pair.ask(&olga, "/studies/new").await.is(403);
         let page = pair.ask(&stella, &path).await.is(200).says("Consent and sign").says("Refuse");
         let page = page.says("trial: 0 spent, 0.11 for this study, of 1 for ever. 8 more like it");
@@ -539,6 +550,13 @@ fn the_first_of_two_stewards_is_shown_with_what_they_agree_to() {
         pair.ask(&otto, &path).await.is(200).says("stella agrees, with trial, 3 runs and 20 days.");
         let row = pair.house.store.approvals(&id, super::now()).expect("reads").pop().expect("one");
         assert_eq!((row.terms.runs, row.terms.days), (3, 20));
+        // Who agreed takes it back, and nobody else does.
+        let disagree = format!("{path}/disagree");
+        pair.ask(&otto, &path).await.never_says(&disagree);
+        let stella = pair.again("stella");
+        pair.act(&stella, &path, &disagree, &[]).await.is(303);
+        assert_eq!(pair.house.store.approvals(&id, super::now()).expect("reads"), []);
+        pair.ask(&stella, &path).await.is(200).never_says(&disagree);
     });
 }
 
@@ -566,10 +584,17 @@ fn data_that_change_after_the_offer_end_it() {
             let (password, seen) = (format!("{name} {PASSWORD}"), base::hex(&seen));
             let fields = [("password", password.as_str()), ("version", &seen)];
             pair.act(&who, &run, &take, &fields).await.is(status);
-            assert_eq!(held().is_some(), status == 200);
         }
+        // Nothing is taken before a process has read the files; here there is none, and that is said.
+        while pair.house.weighing.has(&id) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(held().as_deref(), Some("data"));
+        let stella = pair.again("stella");
+        pair.ask(&stella, &run).await.is(200).says("Nothing was done with trial");
+        pair.takes_what_was_weighed(&id, version);
         let own = pair.house.store.own_consent(&id).expect("reads").expect("there");
-        assert_eq!(own.version, version);
+        assert_eq!((own.version, held()), (version, None));
     });
 }
 
@@ -608,14 +633,21 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
             .is(200)
             .says("Answered: all parties have the result.")
             .says("The report");
-        pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match");
+        pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match").says(">Rows</th>");
         let report = pair.ask(&stella, &format!("{path}/report")).await.is(200);
         let report = report.says("all its parties have the same number").says("Shown to stella at registry.");
         report.says("numbers.xlsx").says("<svg xmlns").says("Disclosed beyond the result");
         pair.ask(&olga, &format!("{path}/report")).await.is(403);
         pair.ask(&vic, &format!("{path}/report")).await.is(404);
         let give = format!("{path}/report/give");
-        pair.act(&stella, &format!("{path}/report"), &give, &[("reader", "vic")]).await.is(303);
+        let give_to = [("reader", "vic"), ("password", "wrong")];
+        pair.act(&stella, &format!("{path}/report"), &give, &give_to).await.is(403);
+        let password = format!("stella {PASSWORD}");
+        let give_to = [give_to[0], ("password", password.as_str())];
+        pair.act(&stella, &format!("{path}/report"), &give, &give_to).await.is(303);
+        // How many rows there are, and what the process said, is not in what was given.
+        let run = pair.ask(&vic, &format!("{path}/run")).await.is(200).says("Stage 1, match");
+        run.never_says(">Rows</th>").never_says("What the process said");
         pair.ask(&vic, &format!("{path}/report")).await.is(200).never_says("Given to");
         pair.ask(&vic, "/").await.is(200).says("Reports for you").says(&format!("{path}/report"));
         for (file, begins) in [("report.json", "{"), ("numbers.csv", "viewer,"), ("public.json", "{")] {
@@ -633,6 +665,10 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
         // Which report it was stands in the entry, where the subject is who reads it.
         let given = format!("report given: {}", path.trim_start_matches("/studies/"));
         assert!(read.contains(&given.as_str()), "{read:?}");
+        let stella = pair.again("stella");
+        let take = format!("{path}/report/take");
+        pair.act(&stella, &format!("{path}/report"), &take, &[("reader", "vic")]).await.is(303);
+        pair.ask(&vic, &format!("{path}/report")).await.is(404);
     });
 }
 
@@ -648,6 +684,14 @@ fn pages_hear_of_changes_while_their_session_holds() {
         let mut body = events.into_body().into_data_stream();
         let first = futures_util::StreamExt::next(&mut body).await.expect("an event").expect("bytes");
         assert!(String::from_utf8_lossy(&first).contains("event: changed"), "{first:?}");
+        // A browser has six connections to one service: some are left for pages.
+        let mut more = Vec::new();
+        for _ in 0..3 {
+            more.push(pair.raw(&stella, "GET", "/events", String::new()).await);
+        }
+        assert_eq!(pair.raw(&stella, "GET", "/events", String::new()).await.status(), 429);
+        drop(more);
+        assert_eq!(pair.raw(&stella, "GET", "/events", String::new()).await.status(), 200);
         let token = SecretToken::parse(&stella).expect("a token");
         let session = pair.house.store.peek(&token, super::now()).expect("reads").expect("holds");
         let act = RecordedAct { by: "stella", what: "signed out", to: "stella", at: super::now() };
@@ -656,6 +700,31 @@ fn pages_hear_of_changes_while_their_session_holds() {
         tokio::time::timeout(std::time::Duration::from_secs(60), rest)
             .await
             .expect("it ends with the session");
+    });
+}
+
+#[test]
+fn nobody_is_listened_to_before_it_is_clear_who_asks() {
+    asking(async {
+        let pair = Pair::new("");
+        let ana = pair.person("ana", &["analyst"]);
+        let ask = |cookie: &str, body: Body| {
+            let request = Request::builder().method("POST").uri("/studies/new");
+            let request = request.header("host", "127.0.0.1:8443").header("sec-fetch-site", "same-origin");
+            let request = request.header("content-type", "application/x-www-form-urlencoded");
+            let request = request.header("cookie", format!("{}={cookie}", super::answer::COOKIE));
+            let from = ClientAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
+            pair.router.clone().oneshot(request.extension(from).body(body).expect("a request"))
+        };
+        // What never comes is not waited for.
+        let never = futures_util::stream::pending::<Result<Vec<u8>, std::convert::Infallible>>();
+        let answer = ask("00", Body::from_stream(never)).await.expect("an answer");
+        let to = answer.headers()[header::LOCATION].to_str().expect("text");
+        assert_eq!((answer.status().as_u16(), to), (303, "/sign-in"));
+        let fields = |many: usize| Body::from(vec!["a"; many].join("&"));
+        assert_eq!(ask(&ana, fields(201)).await.expect("an answer").status(), 413);
+        assert_eq!(ask(&ana, fields(200)).await.expect("an answer").status(), 403);
+        assert_eq!(pair.ask(&ana, &format!("/help?{}", vec!["a"; 300].join("&"))).await.status, 413);
     });
 }
 
