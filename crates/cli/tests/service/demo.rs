@@ -158,7 +158,7 @@ impl Tab {
     #[track_caller]
     fn consent(&self) -> String {
         let path = Self::link(&self.until("/", "Decide: "), "/studies/");
-        let page = self.get(&path).is(200).says("would learn").says("7 more studies");
+        let page = self.get(&path).is(200).says("would learn");
         self.click(&page, &format!("{path}/consent"), &[]).is(303);
         self.until(&path, "consents until");
         path

@@ -11,9 +11,17 @@ use terminal::width::columns;
 
 /// What everybody has to do, in order: side, role, what to click.
 const STEPS: [(usize, &str, &str); 3] = [
-    (0, "analyst", "Click Propose a study, the draft beneath the form, Preview, read, Propose."),
-    (0, "steward", "Click the study, read what hospitals would learn and what it costs, Consent and sign."),
-    (1, "steward", "The same for the other side. Then the run begins by itself, and the page shows it."),
+    (0, "analyst", r#"Click "Propose a study", the draft beneath the form, "Preview", and then "Propose"."#),
+    (
+        0,
+        "steward",
+        r#"Click the study, read what hospitals would learn and what it costs, "Consent and sign"."#,
+    ),
+    (
+        1,
+        "steward",
+        "The same for the other side. The run begins by itself, and the page says when it is over.",
+    ),
 ];
 
 /// Addresses, links and steps.
@@ -38,7 +46,7 @@ pub fn opening(sides: &[DemoSide; 2], password: &str, folder: &Path, scale: u64)
         lines.push(format!("\n  {}  {}, {role}:  {}", at + 1, side.name, side.link(role)));
         lines.extend(wrapped(said, columns(), "     ", "     "));
     }
-    lines.push("\n  4  Click The report, on both pages.".to_owned());
+    lines.push("\n  4  Click \"The report\" on both sides.".to_owned());
     lines.push("\nBesides, those who run the machines, who see neither data nor results:\n".to_owned());
     lines.extend(sides.iter().map(|side| format!("     {}:  {}", side.name, side.link("operator"))));
     lines.push(format!("\nThe password of all of them, where a page asks: {password}"));
