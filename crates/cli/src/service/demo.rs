@@ -56,7 +56,8 @@ pub struct ServiceDemoArgs {
     #[arg(long)]
     pub keep: bool,
     /// One child in so many, of 1 to 100, and all the cases: a quicker run
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100))]
     pub scale: u64,
 }
 
