@@ -158,7 +158,7 @@ impl Tab {
     #[track_caller]
     fn consent(&self) -> String {
         let path = Self::link(&self.until("/", "Decide: "), "/studies/");
-        let page = self.get(&path).is(200).says("would learn");
+        let page = self.get(&path).is(200).says(" will learn");
         self.click(&page, &format!("{path}/consent"), &[]).is(303);
         self.until(&path, "consents until");
         path

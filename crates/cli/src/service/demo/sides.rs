@@ -82,9 +82,11 @@ impl DemoPorts {
         let number = |address: String| {
             port(&address).ok_or_else(|| Error::misuse(format!("{address} is an address without a port")))
         };
-        // Browsers look for the names of the pages at 127.0.0.1, which all demos share.
+        // Browsers look for the names of the pages at 127.0.0.1, which all demos share: two that begin at the
+        // same time look for ports at different places.
+        let apart = (std::process::id() % 1_024) as u16 * 8;
         let page = loop {
-            let page = number(free_address()?)?;
+            let page = number(free_address()?)?.saturating_add(apart);
             if TcpListener::bind((Ipv4Addr::LOCALHOST, page)).is_ok() {
                 break page;
             }
