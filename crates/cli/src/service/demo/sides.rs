@@ -199,7 +199,10 @@ impl DemoSide {
             people.push((role, format!("{url}/enter/{}", link.text())));
         }
         if side == 0 {
-            let fields = DRAFT.map(|(field, value)| (field.to_owned(), value.to_owned()));
+            let fields = DRAFT.iter().map(|(field, value)| (*field, (*value).to_owned()));
+            // What the preview reckons with: own rows are known, the hospitals' a guess.
+            let rows = [("rows-us", rows.to_string()), ("rows-them", "2000".to_owned())];
+            let fields: Vec<_> = fields.chain(rows).map(|(field, value)| (field.to_owned(), value)).collect();
             let act = RecordedAct { by: ROLES[0], what: "draft of the demo kept", to: ROLES[0], at: now };
             store.keep_draft(&act, None, TITLE, &fields)?;
         }
