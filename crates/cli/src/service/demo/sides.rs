@@ -78,7 +78,7 @@ struct DemoPorts {
 
 impl DemoPorts {
     fn free() -> Result<Self, Error> {
-        let port = |address: &str| address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        let port = |address: &str| address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
         let number = |address: String| {
             port(&address).ok_or_else(|| Error::misuse(format!("{address} is an address without a port")))
         };
