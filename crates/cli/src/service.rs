@@ -19,11 +19,9 @@ const GIVE_BACK: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 /// A page for the people of one organisation: their accounts and roles, its data and budgets, and what it
 /// allows.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  tacit service demo\n  tacit service check service.toml\n  tacit service account add service.toml \
-                        olga --role operator\n  tacit service accept service.toml\n  tacit service run \
-                        service.toml"
-)]
+#[command(after_help = "Examples:\n  tacit service demo\n  tacit service check service.toml\n  \
+                        tacit service account add service.toml olga --role operator\n  \
+                        tacit service accept service.toml\n  tacit service run service.toml")]
 pub struct ServiceArgs {
     /// What to do.
     #[command(subcommand)]
@@ -53,7 +51,7 @@ pub enum ServiceAction {
     Run {
         /// The organisation's service.toml
         file: PathBuf,
-        /// For `tacit service demo`, which says a password on standard input: pages without TLS on this machine
+        /// For `tacit service demo`: a password comes on standard input, and pages are without TLS
         #[arg(long, hide = true)]
         demo: bool,
     },

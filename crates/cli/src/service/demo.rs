@@ -30,17 +30,18 @@ Examples:
   tacit service demo --scale 20                  a smaller trial, where the machine is slow
   tacit service demo --dir /tmp/two --json       for programs; the folder stays
 
-It makes keys, rules, accounts and the data of the 1954 poliomyelitis trial for two organisations, registry
-and hospitals, starts `tacit service run` for each, and prints links that sign one person in, once:
+It makes keys, rules, accounts and the data of the 1954 poliomyelitis trial for two
+organisations, registry and hospitals, starts `tacit service run` for each, and prints links that
+sign one person in, once:
 
   1  the analyst of registry proposes the study, which lies there as a draft
   2  the steward of registry reads what it tells and costs, and consents
   3  the steward of hospitals does, too
   4  the run begins by itself; both sides read the report
 
-The pages are at http://registry.localhost and http://hospitals.localhost, with ports that are free: browsers
-look for these names on this machine alone. Only a demo has pages without TLS; services of organisations
-have none, and the link between the two services of the demo is TLS 1.3 with keys of both.
+The pages are at http://registry.localhost and http://hospitals.localhost, with ports that are
+free: browsers look for these names on this machine alone. Pages of a real service go by TLS, and
+no setting changes that; so does the link between the two services of the demo, with keys of both.
 Ctrl-C ends both services. docs/service.md says how to begin with data of your own.";
 
 /// Two organisations on this machine with made-up people and the polio trial: a study from proposal to report

@@ -61,12 +61,16 @@ pub fn closing(remains: Option<&Path>) -> String {
             .into();
     };
     let folder = folder.display();
+    let said = format!(
+        "Both services have ended. What remains is in {folder}: for each side its rules (service.toml), its \
+         data, key, store (service.db), privacy ledger (own.ledger), runs (jobs) and log. To look at it, to \
+         serve its page again, by TLS, and to remove it:"
+    );
+    let said = wrapped(&said, columns(), "", "").join("\n");
     format!(
-        "\nBoth services have ended. What remains is in {folder}: for each side its rules (service.toml), \
-         its data,\nkey, store (service.db), privacy ledger (own.ledger), runs (jobs) and log. Look at \
-         it:\n\n    tacit service studies {folder}/registry/service.toml --all\n    tacit ledger verify \
+        "\n{said}\n\n    tacit service studies {folder}/registry/service.toml --all\n    tacit ledger verify \
          {folder}/registry/own.ledger --service {folder}/registry\n    tacit service run \
-         {folder}/registry/service.toml        the page again, by TLS\n\nTo remove it: rm -r {folder}"
+         {folder}/registry/service.toml\n    rm -r {folder}"
     )
 }
 
