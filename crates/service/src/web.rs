@@ -1,5 +1,5 @@
-//! The page: one process, TLS 1.3 alone but for `tacit service demo`, no script needed. What a person asks for
-//! is decided and done by ordinary functions on threads that may wait; only connections are asynchronous.
+//! The page: one process, TLS 1.3 alone but for `tacit service demo`, no script needed. What a person asks
+//! for is decided and done by ordinary functions on threads that may wait; only connections are asynchronous.
 
 mod answer;
 mod buckets;
