@@ -5,10 +5,14 @@ use crate::store::{ApprovedTerms, COMMAND_LINE, ConsentRight, OwnConsent, Speake
 use crate::weigh::{WeighedCharge, WeighedStudy};
 use base::{Error, unhex};
 use net::{Identity, KeyFingerprint};
+use privacy::ledger::Ledger;
 use release::rational::{Rational, parse, ratio};
 use statements::{ChargeBound, ConsentTerms, ProposalId, ProposalRecord, commit_to_data, digest_of_words};
 
 const DAY_MS: u64 = 86_400_000;
+
+/// Who consents where no person does: the rule that names the study.
+pub const BY_RULE: &str = "(policy.auto)";
 
 /// What somebody consents to.
 #[derive(Clone, Debug)]
@@ -66,6 +70,11 @@ pub fn agree(
             order.data
         )));
     }
+    let by_rule = order.by == BY_RULE;
+    let study = store.proposal(&order.id)?.map(|row| row.study);
+    if by_rule && (two || !study.is_some_and(|study| settings.policy.auto.contains(&study))) {
+        return Err(Error::refused("no rule consents to this study: a steward decides"));
+    }
     let approval = order.approval();
     let terms = ConsentTerms {
         program,
@@ -75,11 +84,16 @@ pub fn agree(
         expires_ms: at_ms + order.days * DAY_MS,
         windows: Vec::new(),
         runs: order.runs,
-        persons: if two { 2 } else { 1 },
+        persons: match (by_rule, two) {
+            (true, _) => 0,
+            (false, two) => 1 + u8::from(two),
+        },
         seal: None,
     };
     let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
-    let own = OwnConsent { by, data, salt, tag, version, words };
+    // What is charged from here on counts towards the consent.
+    let after = Ledger::look(&settings.ledger)?.last_debit()?;
+    let own = OwnConsent { by, data, salt, tag, version, words, after, taken: false };
     let separate = settings.policy.separate_duties;
     let approval = two.then_some(&approval);
     let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval };
@@ -116,7 +130,7 @@ fn bounds(charges: &[WeighedCharge], runs: u8) -> Result<Vec<ChargeBound>, Error
 
 /// At least a number, as a statement holds it: what sizes cost is a sum of fractions, and may have more
 /// digits.
-fn bound(value: &Rational) -> String {
+pub fn bound(value: &Rational) -> String {
     let exact = value.to_string();
     if parse(&exact).is_some() && exact.len() <= 80 {
         return exact;

@@ -15,12 +15,13 @@ mod shell;
 #[cfg(test)]
 mod staff_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod visit;
 mod watch;
 mod weighing;
 
 pub use listen::{Listening, listen};
+pub(crate) use weighing::{WeighOrder, start as weigh_for};
 
 use crate::link::{LinkBoard, LinkKeys};
 use crate::passwords::PasswordDesk;
@@ -155,6 +156,11 @@ impl House {
         if let Err(error) = self.store.record(&act) {
             eprintln!("warning: {error}");
         }
+    }
+
+    /// Looks at the rules anew: another process may have accepted others.
+    pub(crate) fn look_at_rules(&self) {
+        self.rules.look(&self.store, now());
     }
 
     /// What holds now.

@@ -2,6 +2,7 @@
 
 mod agreed;
 mod demo;
+mod hostile;
 mod house;
 mod pages;
 mod sides;

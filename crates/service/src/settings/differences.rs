@@ -139,6 +139,11 @@ impl FoundDifferences {
         self.note("quiet_hours", longer(&after.quiet_hours, &before.quiet_hours));
         self.note("max_jobs", more(&before.max_jobs, &after.max_jobs));
         self.note("jobs_memory", more(&before.jobs_memory, &after.jobs_memory));
+        let longest = match (before.longest_run, after.longest_run) {
+            (Some(before), Some(after)) => more(&before, &after),
+            (before, after) => other(&before, &after),
+        };
+        self.note("longest_run", longest);
         self.note("second_step", longer(&after.second_step, &before.second_step));
         let separate = (Reverse(before.separate_duties), Reverse(after.separate_duties));
         self.note("separate_duties", more(&separate.0, &separate.1));

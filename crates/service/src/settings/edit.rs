@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Rules of `[policy]` that a page may change; what is about the machine is changed on the machine.
-const POLICY: [&str; 15] = [
+const POLICY: [&str; 16] = [
     "kinds",
     "studies",
     "auto",
@@ -19,6 +19,7 @@ const POLICY: [&str; 15] = [
     "quiet_hours",
     "max_jobs",
     "jobs_memory",
+    "longest_run",
     "separate_duties",
     "second_step",
 ];

@@ -178,6 +178,10 @@ fn studies(policy: &ServicePolicy) -> Vec<String> {
         counted(policy.max_jobs, "run"),
         binary(policy.jobs_memory)
     ));
+    all.push(match policy.longest_run {
+        Some(seconds) => format!("A run is ended after {}.", counted(seconds / 60, "minute")),
+        None => "A run is ended after ten times what it is expected to take, and an hour.".to_owned(),
+    });
     all
 }
 

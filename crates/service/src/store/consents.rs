@@ -4,6 +4,7 @@
 use super::accounts::{grants_of, living_in};
 use super::studies::{failed, say_in};
 use super::{COMMAND_LINE, OwnConsent, RecordedAct, Speaker, Store};
+use crate::agree::BY_RULE;
 use crate::roles::{Action, Asker, StudySubject, Subject, may};
 use base::Error;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -66,14 +67,16 @@ impl Store {
         own: &OwnConsent,
         right: &ConsentRight<'_>,
     ) -> Result<ProposalRecord, Error> {
+        let known = self.known(id)?;
         self.within_one(|write| {
             if !holds(write, id, own, right, speaker.at_ms / 1_000).map_err(failed)? {
                 return Err(Error::refused(CHANGED));
             }
-            let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
-            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
+            let record = say_in(write, &speaker, id, known.as_deref(), Said::Consent(Box::new(terms)))?;
+            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version, debits) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let OwnConsent { by, data, salt, tag, words, version, after, .. } = own;
+            let values = params![id.0, by, data, salt, tag, words, version, after.cast_signed()];
             write.execute(sql, values).map_err(failed)?;
             write
                 .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
@@ -169,8 +172,9 @@ fn holds(
     if rules != right.rules {
         return Ok(false);
     }
-    // Who has the machine has no account.
+    // Who has the machine has no account, and neither has a rule: it is one of those that hold.
     Ok(own.by == COMMAND_LINE
+        || (own.by == BY_RULE && right.rules.is_some())
         || decides(connection, id, &own.by, &own.data, right)?
             && is_approved(connection, id, &own.by, right, now)?)
 }

@@ -25,13 +25,13 @@ const PASSWORD: &str = "wandering copper teapot";
 const REPORT: &[u8] = include_bytes!("fixtures/report.json");
 
 /// One organisation with pages, another one with a store.
-struct Pair {
+pub(crate) struct Pair {
     folder: tempfile::TempDir,
-    house: Arc<House>,
+    pub(crate) house: Arc<House>,
     router: Router,
     own: Identity,
-    peer: Identity,
-    store: Store,
+    pub(crate) peer: Identity,
+    pub(crate) store: Store,
 }
 
 /// What came back.
@@ -42,7 +42,7 @@ struct Got {
 }
 
 impl Pair {
-    fn new(more: &str) -> Self {
+    pub(crate) fn new(more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);
         let (own, peer) = (Identity::generate().expect("a key"), Identity::generate().expect("a key"));
@@ -127,7 +127,7 @@ impl Pair {
     }
 
     /// Each takes what the other has said.
-    fn meet(&self) {
+    pub(crate) fn meet(&self) {
         let sender = |name, key| PeerSender { name, key, most_open: 9, most_per_day: 9 };
         let (us, them) = (self.own.fingerprint(), self.peer.fingerprint());
         let sides =
@@ -141,16 +141,16 @@ impl Pair {
         }
     }
 
-    fn they(&self) -> Speaker<'_> {
+    pub(crate) fn they(&self) -> Speaker<'_> {
         Speaker { by: "hans", identity: &self.peer, at_ms: row_time() }
     }
 
-    fn we(&self) -> Speaker<'_> {
+    pub(crate) fn we(&self) -> Speaker<'_> {
         Speaker { by: "stella", identity: &self.own, at_ms: row_time() }
     }
 
     /// A study that the hospitals propose.
-    fn proposed(&self, title: &str, note: &str) -> (ProposalId, String) {
+    pub(crate) fn proposed(&self, title: &str, note: &str) -> (ProposalId, String) {
         let text = include_str!("../../../../examples/lift.toml");
         let keys = ["tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50"];
         let text = text.replace(keys[0], &self.own.fingerprint().to_string());
@@ -170,8 +170,13 @@ impl Pair {
         (id, format!("/studies/{}", told.file.hash().full()))
     }
 
+    /// Where a file of the house lies.
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The terms of a consent to it.
-    fn terms(&self, id: &ProposalId) -> ConsentTerms {
+    pub(crate) fn terms(&self, id: &ProposalId) -> ConsentTerms {
         let record = self.house.store.standing(id).expect("reads").expect("there");
         ConsentTerms {
             program: record.proposed().program,
@@ -186,17 +191,18 @@ impl Pair {
         }
     }
 
-    fn own_consent(&self) -> OwnConsent {
-        let (by, data) = (COMMAND_LINE.to_owned(), "trial".to_owned());
-        OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words: "read".to_owned() }
+    pub(crate) fn own_consent(&self) -> OwnConsent {
+        let (by, data, words) = (COMMAND_LINE.to_owned(), "trial".to_owned(), "read".to_owned());
+        let (salt, tag, version) = ([1; 32], [2; 32], [3; 32]);
+        OwnConsent { by, data, salt, tag, version, words, after: 0, taken: false }
     }
 
-    fn act_of(&self, what: &'static str) -> RecordedAct<'static> {
+    pub(crate) fn act_of(&self, what: &'static str) -> RecordedAct<'static> {
         RecordedAct { by: COMMAND_LINE, what, to: "", at: super::now() }
     }
 
     /// Other rules hold.
-    fn tightened(&self, from: &str, to: &str) {
+    pub(crate) fn tightened(&self, from: &str, to: &str) {
         let path = self.folder.path().join("service.toml");
         let text = std::fs::read_to_string(&path).expect("reads");
         assert!(text.contains(from));
@@ -208,9 +214,13 @@ impl Pair {
     }
 
     /// Both consent, with the data as they lie there, and have said that they are ready.
-    fn offered(&self, id: &ProposalId) {
+    pub(crate) fn offered(&self, id: &ProposalId) {
         let version = crate::data_version(&self.house.rules().settings, "trial").expect("there");
         self.consented(id, &OwnConsent { version, ..self.own_consent() });
+        self.ready(id);
+    }
+
+    pub(crate) fn ready(&self, id: &ProposalId) {
         let latest_ms = row_time() + 600_000;
         let offer = RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms, port: 0 };
         self.house.store.offer_run(self.we(), id, offer).expect("ready");
@@ -219,7 +229,10 @@ impl Pair {
     }
 
     fn consented(&self, id: &ProposalId, own: &OwnConsent) {
-        let terms = self.terms(id);
+        self.consented_to(id, own, self.terms(id));
+    }
+
+    pub(crate) fn consented_to(&self, id: &ProposalId, own: &OwnConsent, terms: ConsentTerms) {
         let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
         let right = ConsentRight { rules, stewards: &[], separate: true, approval: None };
         self.house.store.consent(self.we(), id, terms.clone(), own, &right).expect("consents");
