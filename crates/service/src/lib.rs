@@ -34,7 +34,7 @@ pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, is_account_name};
 pub use roles::Grant;
 pub use rules::RulesStanding;
-pub use secrets::SecretToken;
+pub use secrets::{SecretToken, SpokenCode};
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{
     Account, COMMAND_LINE, OutboxRow, ProposalFilter, ProposalRow, RecordedAct, RunRow, Speaker, Store,

@@ -1,10 +1,11 @@
-//! The page: one process, TLS 1.3 alone, no script needed. What a person asks for is decided and done by
-//! ordinary functions on threads that may wait; only connections are asynchronous.
+//! The page: one process, TLS 1.3 alone but for `tacit service demo`, no script needed. What a person asks
+//! for is decided and done by ordinary functions on threads that may wait; only connections are asynchronous.
 
 mod answer;
 mod buckets;
 mod certificate;
 mod checking;
+mod demo;
 mod door;
 mod events;
 mod guard;
@@ -33,6 +34,7 @@ use crate::told::ToldShelf;
 use base::Error;
 use buckets::Buckets;
 use checking::Checking;
+use demo::DemoHouse;
 use net::{Identity, KeyFingerprint};
 use places::HeldPlaces;
 use statements::ProposalId;
@@ -63,6 +65,7 @@ pub struct House {
     links: LinkBoard,
     link_keys: LinkKeys,
     jobs: Jobs,
+    demo: Option<DemoHouse>,
 }
 
 impl House {
@@ -94,6 +97,7 @@ impl House {
             links: LinkBoard::default(),
             link_keys: LinkKeys::default(),
             jobs: Jobs::default(),
+            demo: None,
         })
     }
 

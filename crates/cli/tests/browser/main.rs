@@ -1,6 +1,7 @@
 //! The pages of `tacit service` in a real browser: `make test-browser`; elsewhere the tests say that they are
 //! skipped. Pictures of every page go to target/browser.
 
+mod demo;
 mod driver;
 #[allow(dead_code, reason = "the browser asks for less than the tests of tests/service")]
 #[path = "../service/house.rs"]

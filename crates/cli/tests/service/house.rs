@@ -44,6 +44,14 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// All that came on a connection.
+    pub fn read(text: Vec<u8>) -> Self {
+        let text = String::from_utf8(text).expect("UTF-8");
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        Self { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -194,10 +202,7 @@ impl House {
         // It may answer and end before all is sent, and ends without a word of TLS.
         let _ = stream.write_all(bytes).and_then(|()| stream.flush());
         let _ = stream.read_to_end(&mut text);
-        let text = String::from_utf8(text).expect("UTF-8");
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        Reply { status, head: head.to_owned(), body: body.to_owned() }
+        Reply::read(text)
     }
 
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {

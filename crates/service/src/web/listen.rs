@@ -2,6 +2,7 @@
 //! other.
 
 use super::buckets::counted_as;
+use super::demo::plain_cookies;
 use super::door::{ByProxy, ClientAddress};
 use super::guard::{from_another_site, guard};
 use super::places::HeldPlaces;
@@ -54,7 +55,10 @@ pub struct Listening {
 /// When the address is taken, the certificate does not serve, or `ready` fails.
 pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>) -> Result<(), Error> {
     let settings = house.rules().settings;
-    let (tls, certificate) = certificate::tls(&settings)?;
+    let (tls, certificate) = match house.demo_password() {
+        None => certificate::tls(&settings).map(|(tls, own)| (Some(TlsAcceptor::from(tls)), own))?,
+        Some(_) => (None, None),
+    };
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).max_blocking_threads(THREADS).enable_all().build();
     let runtime = runtime.map_err(|e| Error::io("cannot start threads", &e))?;
@@ -66,12 +70,12 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         crate::link::run(house.clone()).await?;
         crate::schedule::run(house.clone());
         watch::begin(&house);
-        ready(&Listening { url: settings.web.url(), address, certificate })?;
+        ready(&Listening { url: house.url(), address, certificate })?;
         let router = router(house);
         if let Some(proxy) = settings.web.proxy.clone() {
             tokio::spawn(hear(proxy_socket(&proxy)?, proxy, router.clone()));
         }
-        let (acceptor, places) = (TlsAcceptor::from(tls), HeldPlaces::new(CONNECTIONS, FROM_ADDRESS));
+        let places = HeldPlaces::new(CONNECTIONS, FROM_ADDRESS);
         loop {
             // An error here is of one connection, or of a machine that is short of something: go on.
             let Ok((stream, from)) = listener.accept().await else {
@@ -79,9 +83,9 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
                 continue;
             };
             let Some(place) = places.take(counted_as(from.ip())) else { continue };
-            let (acceptor, router) = (acceptor.clone(), router.clone());
+            let (tls, router) = (tls.clone(), router.clone());
             tokio::spawn(async move {
-                serve(acceptor, router, stream, from.ip()).await;
+                serve(tls, router, stream, from.ip()).await;
                 drop(place);
             });
         }
@@ -91,11 +95,14 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
 /// All that is answered.
 pub fn router(house: Arc<House>) -> Router {
     let other_site = CsrfLayer::new().with_rejection_response(|_: ProtectionError| from_another_site());
-    pages::routes()
+    let router = pages::routes()
         .layer(DefaultBodyLimit::max(FORM_BYTES))
         .layer(other_site)
-        .layer(axum::middleware::from_fn_with_state(house.clone(), guard))
-        .with_state(house)
+        .layer(axum::middleware::from_fn_with_state(house.clone(), guard));
+    match house.demo_password() {
+        None => router.with_state(house),
+        Some(_) => router.layer(axum::middleware::from_fn(plain_cookies)).with_state(house),
+    }
 }
 
 /// The socket of the proxy. One that an earlier process left there is taken away.
@@ -137,9 +144,10 @@ pub async fn hear(listener: UnixListener, proxy: WebProxy, router: Router) {
     }
 }
 
-async fn serve(acceptor: TlsAcceptor, router: Router, stream: TcpStream, from: IpAddr) {
+async fn serve(tls: Option<TlsAcceptor>, router: Router, stream: TcpStream, from: IpAddr) {
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIME, acceptor.accept(stream)).await else { return };
+    let Some(tls) = tls else { return speak(router, stream, ClientAddress(from), None).await };
+    let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIME, tls.accept(stream)).await else { return };
     speak(router, stream, ClientAddress(from), None).await;
 }
 
