@@ -14,6 +14,7 @@ mod consents;
 mod drafts;
 mod feed;
 mod layout;
+mod requests;
 mod runs;
 mod second;
 mod sessions;
@@ -24,6 +25,7 @@ mod studies_tests;
 mod tests;
 mod tokens;
 mod tries;
+mod unheard;
 
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
@@ -31,6 +33,7 @@ pub use confirmations::Confirmed;
 pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight};
 pub use drafts::DraftRow;
 pub use feed::FeedPlace;
+pub use requests::SealRequest;
 pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
@@ -38,7 +41,8 @@ pub use studies::{
     STOPPED, SeenBy, Speaker, kind_of,
 };
 pub use tokens::{ApiToken, NewApiToken, Replayed, TokenScope};
-pub use tries::Allowed;
+pub use tries::{Allowed, tried_by_proxy};
+pub use unheard::UNHEARD;
 
 use base::Error;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
@@ -47,6 +51,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+use studies::RecordShelf;
 use tokio::sync::watch;
 
 /// How long a writer waits for another process, such as `tacit service account`.
@@ -57,6 +62,8 @@ pub struct Store {
     connection: Mutex<Connection>,
     path: PathBuf,
     changed: watch::Sender<u64>,
+    /// What was read and checked of proposals before.
+    shelf: Mutex<RecordShelf>,
 }
 
 /// Who does something, to what.
@@ -106,7 +113,8 @@ impl Store {
         configure(&connection).map_err(explain)?;
         layout::settle(&mut connection, path)?;
         let changed = watch::Sender::new(0);
-        Ok(Self { connection: Mutex::new(connection), path: path.to_owned(), changed })
+        let (connection, shelf) = (Mutex::new(connection), Mutex::default());
+        Ok(Self { connection, path: path.to_owned(), changed, shelf })
     }
 
     /// Tells that something was said, or came, or that a run came further.

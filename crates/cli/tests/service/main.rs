@@ -2,6 +2,8 @@
 
 mod agreed;
 mod api;
+mod demo;
+mod hostile;
 mod house;
 mod pages;
 mod sides;

@@ -297,7 +297,7 @@ impl Store {
             forget(transaction, now)?;
             let known = known(transaction, token, key)?;
             let Some((other, answer)) = known else {
-                let sql = "INSERT INTO requests (token, key, request, at) VALUES (?1, ?2, ?3, ?4)";
+                let sql = "INSERT INTO answers (token, key, request, at) VALUES (?1, ?2, ?3, ?4)";
                 transaction.execute(sql, params![token, key, request, now.cast_signed()])?;
                 return Ok(Replayed::Fresh);
             };
@@ -316,11 +316,11 @@ impl Store {
     pub fn end_request(&self, token: i64, key: &str, answer: Option<(u16, &[u8])>) -> Result<(), Error> {
         self.change(|transaction| match answer {
             Some((status, answer)) => {
-                let sql = "UPDATE requests SET status = ?3, answer = ?4 WHERE token = ?1 AND key = ?2";
+                let sql = "UPDATE answers SET status = ?3, answer = ?4 WHERE token = ?1 AND key = ?2";
                 transaction.execute(sql, params![token, key, status, answer]).map(drop)
             }
             None => {
-                let sql = "DELETE FROM requests WHERE token = ?1 AND key = ?2";
+                let sql = "DELETE FROM answers WHERE token = ?1 AND key = ?2";
                 transaction.execute(sql, params![token, key]).map(drop)
             }
         })
@@ -331,7 +331,7 @@ impl Store {
 type KnownRequest = ([u8; 32], Option<(u16, Vec<u8>)>);
 
 fn known(connection: &Connection, token: i64, key: &str) -> Result<Option<KnownRequest>, rusqlite::Error> {
-    let sql = "SELECT request, status, answer FROM requests WHERE token = ?1 AND key = ?2";
+    let sql = "SELECT request, status, answer FROM answers WHERE token = ?1 AND key = ?2";
     let row = |row: &Row<'_>| {
         let (status, answer): (Option<u16>, Option<Vec<u8>>) = (row.get(1)?, row.get(2)?);
         Ok((row.get(0)?, status.zip(answer)))
@@ -343,7 +343,7 @@ fn known(connection: &Connection, token: i64, key: &str) -> Result<Option<KnownR
 fn forget(transaction: &Transaction<'_>, now: u64) -> Result<(), rusqlite::Error> {
     let before = |seconds| now.saturating_sub(seconds).cast_signed();
     let gone = "SELECT id FROM tokens WHERE until < ?2";
-    let sql = format!("DELETE FROM requests WHERE at < ?1 OR token IN ({gone})");
+    let sql = format!("DELETE FROM answers WHERE at < ?1 OR token IN ({gone})");
     transaction.execute(&sql, params![before(REMEMBERED), before(LISTED)])?;
     transaction.execute("DELETE FROM tokens WHERE until < ?1", [before(LISTED)]).map(drop)
 }

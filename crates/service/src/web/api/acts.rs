@@ -43,6 +43,10 @@ pub fn consent(visit: &Visit<'_>, sent: ApiConsent) -> Result<ApiDone, ApiStop> 
         let said = format!("two stewards decide on {name}, each on the page: no token does");
         return Err(ApiStop::new(StatusCode::FORBIDDEN, said));
     }
+    if !set.steward_keys.is_empty() {
+        let said = format!("a steward's own key signs for {name}: no token does");
+        return Err(ApiStop::new(StatusCode::FORBIDDEN, said));
+    }
     let told = pages::told(visit, &study)?;
     if let Some(why) = decide::why_not_begun(visit, &told, &asked) {
         return Err(ApiStop::refused(why));

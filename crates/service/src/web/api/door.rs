@@ -212,9 +212,9 @@ async fn enter(house: Arc<House>, route: Arc<ApiRoute>, request: Request) -> Res
     };
     let answered = tokio::task::spawn_blocking(move || {
         let (path, rules, now) = (head.uri.path().to_owned(), house.rules(), now());
-        let (signed, from_elsewhere) = (None, false);
+        let (signed, from_elsewhere, by_proxy) = (None, false, false);
         let mut visit =
-            Visit { house: &house, rules, now, address, signed, path, from_elsewhere, parts, form };
+            Visit { house: &house, rules, now, address, signed, path, from_elsewhere, by_proxy, parts, form };
         let answer = answer(&mut visit, &route, &head.headers, &body);
         answer.unwrap_or_else(Answer::from).into_response()
     });

@@ -187,13 +187,14 @@ pub fn test(visit: &Visit<'_>, _: ApiNothing) -> Result<ApiTrial, ApiStop> {
     Ok(ApiTrial { steps: steps.collect() })
 }
 
-/// Pauses its link, or ends the pause.
+/// Pauses its link; to end that takes a password, on the page.
 pub fn pause(visit: &Visit<'_>, sent: ApiPause) -> Result<ApiPeer, ApiStop> {
     let (name, peer) = links::of_path(visit)?;
-    if !links::may_change(visit) {
-        return Err(Stop::Denied.into());
+    match sent.paused {
+        true => links::begin_pause(visit, name, peer)?,
+        // Ending a pause takes a password on the page.
+        false => return Err(Stop::Unproven.into()),
     }
-    links::set_pause(visit, (name, peer), sent.paused)?;
     link(visit, name, peer)
 }
 

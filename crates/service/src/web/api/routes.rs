@@ -100,7 +100,12 @@ fn of_here() -> Vec<ApiRoute> {
         get("/peers", &[Operate], "Lists other organisations and links to them.", here::peers),
         get("/peers/{name}", &[Operate], "Shows one.", here::peer),
         send(post("/peers/{name}/test"), &[Operate], "Tests whether it can be reached.", here::test),
-        send(post("/peers/{name}/pause"), &[Operate], "Pauses its link, or ends the pause.", here::pause),
+        send(
+            post("/peers/{name}/pause"),
+            &[Operate],
+            "Pauses its link; a person ends the pause.",
+            here::pause,
+        ),
         get("/policy", &[Operate], "Says what the organisation allows.", here::rules),
         get("/audit", &[Audit], "Lists entries of the audit log, the newest first.", here::log)
             .asking(LOG_PAGE),

@@ -470,7 +470,7 @@ pub struct ApiPeer {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApiPause {
-    /// Whether it shall be.
+    /// Whether it shall be; only `true` is for programs.
     pub paused: bool,
 }
 

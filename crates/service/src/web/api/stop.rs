@@ -134,7 +134,7 @@ impl From<Stop> for ApiStop {
             Stop::Unproven | Stop::WrongPassword => {
                 (StatusCode::FORBIDDEN, "this takes a password, so a person does it on the page")
             }
-            Stop::TooFast | Stop::Busy => {
+            Stop::TooFast | Stop::Busy | Stop::TooMany => {
                 (StatusCode::TOO_MANY_REQUESTS, "too much at once: wait a second, and send it again")
             }
             Stop::Failed(error) => return error.into(),

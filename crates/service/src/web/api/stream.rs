@@ -99,6 +99,7 @@ fn hear(listener: &mut Listener) -> Option<()> {
         signed: None,
         path: String::new(),
         from_elsewhere: false,
+        by_proxy: false,
         parts: HashMap::new(),
         form: Vec::new(),
     };
