@@ -53,12 +53,7 @@ template <u64 RING> static __device__ __forceinline__ Block mul(Block a, Block b
 // "Faster and timing-attack resistant AES-GCM" (2009). The words of eight blocks become planes by a transposition of
 // 8 x 8 bits in every byte, and one of 4 x 4 bytes.
 
-// Round keys are read four words at a time.
-struct alignas(16) FourWords {
-    u32 at[4];
-};
-#define KEY_WORDS 32
-#define ROUND_KEYS (11 * KEY_WORDS / 4)
+#define ROUND_KEY_WORDS 352
 
 static __device__ __forceinline__ u32 rotate_right(u32 x, u32 by) {
     return x >> by | x << (32 - by);
@@ -128,13 +123,11 @@ static __device__ __forceinline__ void transpose_bytes(u32 &w0, u32 &w1, u32 &w2
 struct Planes {
     u32 at[4][8];
 
-    __device__ __forceinline__ void add_key(const FourWords *keys) {
+    __device__ __forceinline__ void add_key(const u32 *keys) {
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            FourWords key = keys[i];
+        for (int r = 0; r < 4; r++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) at[i / 2][4 * (i % 2) + j] ^= key.at[j];
-        }
+            for (int b = 0; b < 8; b++) at[r][b] ^= keys[8 * r + b];
     }
 
     // SubBytes, then ShiftRows: row r turns by r columns.
@@ -147,7 +140,7 @@ struct Planes {
         }
     }
 
-    // The sum with the next row times x, plus all rows but its own: the next one, and the sum of the two after it.
+    // The sum with the next row times x, plus all rows but its own.
     __device__ __forceinline__ void mix_columns() {
         u32 sum[4][8];
 #pragma unroll
@@ -155,14 +148,12 @@ struct Planes {
 #pragma unroll
             for (int b = 0; b < 8; b++) sum[r][b] = at[r][b] ^ at[(r + 1) & 3][b];
 #pragma unroll
-        for (int b = 0; b < 8; b++) {
-            u32 first = at[0][b];
+        for (int r = 0; r < 4; r++)
 #pragma unroll
-            for (int r = 0; r < 4; r++) {
+            for (int b = 0; b < 8; b++) {
                 u32 times = b == 0 ? sum[r][7] : b == 1 || b == 3 || b == 4 ? sum[r][b - 1] ^ sum[r][7] : sum[r][b - 1];
-                at[r][b] = times ^ (r == 3 ? first : at[(r + 1) & 3][b]) ^ sum[(r + 2) & 3][b];
+                at[r][b] ^= sum[0][b] ^ sum[2][b] ^ times;
             }
-        }
     }
 };
 
@@ -171,7 +162,7 @@ struct Eight {
 };
 
 // The encryptions of prefix || counter + j step, j = 0 .. 7.
-static __device__ __forceinline__ Eight encrypt_eight(const FourWords *keys, u64 prefix, u64 counter, u64 step) {
+static __device__ __forceinline__ Eight encrypt_eight(const u32 *keys, u64 prefix, u64 counter, u64 step) {
     u32 w[4][8];
 #pragma unroll
     for (int j = 0; j < 8; j++) {
@@ -195,10 +186,10 @@ static __device__ __forceinline__ Eight encrypt_eight(const FourWords *keys, u64
     for (int round = 1; round < 10; round++) {
         p.sub_and_shift();
         p.mix_columns();
-        p.add_key(keys + KEY_WORDS / 4 * round);
+        p.add_key(keys + 32 * round);
     }
     p.sub_and_shift();
-    p.add_key(keys + KEY_WORDS / 4 * 10);
+    p.add_key(keys + 320);
 #pragma unroll
     for (int b = 0; b < 8; b++) transpose_bytes(p.at[0][b], p.at[1][b], p.at[2][b], p.at[3][b]);
 #pragma unroll
@@ -221,7 +212,7 @@ static __device__ u32 sub_word(u32 word) {
 }
 
 // Round keys as planes, the same for all blocks (FIPS 197, section 5.2).
-static __device__ void expand_key(Block key, FourWords *out) {
+static __device__ void expand_key(Block key, u32 *out) {
     u32 w[4] = {(u32)key.lo, (u32)(key.lo >> 32), (u32)key.hi, (u32)(key.hi >> 32)};
     u32 constant = 1;
     for (int round = 0; round <= 10; round++) {
@@ -234,7 +225,7 @@ static __device__ void expand_key(Block key, FourWords *out) {
             for (int b = 0; b < 8; b++) {
                 u32 plane = 0;
                 for (int c = 0; c < 4; c++) plane |= (w[c] >> (8 * r + b) & 1) * 0xffu << 8 * c;
-                out[8 * round + 2 * r + b / 4].at[b % 4] = plane;
+                out[32 * round + 8 * r + b] = plane;
             }
     }
 }
@@ -278,7 +269,7 @@ static __device__ Block field_product(Block x, Block y) {
 // What a session's keys become: round keys of the three streams; h^(2^k), k = 0 .., of the three tags.
 #define POWERS 17
 struct Keys {
-    FourWords round_keys[3][ROUND_KEYS];
+    u32 round_keys[3][ROUND_KEY_WORDS];
     Block powers[3][POWERS];
 };
 
