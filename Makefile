@@ -47,7 +47,7 @@ help:
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
 	@echo 'make fabric  the shim to libfabric, beside tacit (needs libfabric-dev); tacit runs without it'
 	@echo 'make dist    static tacit and osprey, a .deb, a root for a container, list of parts and checksums, in dist/ (needs musl-tools; docs/install.md)'
-	@echo 'make test-dist   the packages of two builds in two folders have the same bytes'
+	@echo 'make test-dist   the packages of two builds in two folders have the same bytes; the image of docs/deploy, where this machine can build it'
 	@echo 'make rtl     tacit-rtl-sim: the accelerator in SystemVerilog as a device (needs verilator, make and a C++ compiler)'
 	@echo 'make rtl-test, rtl-report   tests of its blocks and as a device; what it takes on a chip (needs yosys)'
 	@echo 'make constant-time   no branch and no address of a kernel depends on a secret: its tests under valgrind'
@@ -93,6 +93,7 @@ dist: setup
 
 test-dist: dist
 	CARGO=$(CARGO) packaging/twice.sh
+	packaging/image.sh docs/deploy/Containerfile /usr/bin/tacit --version
 
 # The accelerator of rtl/, in TARGET/rtl, where the device `rtl` looks for it.
 rtl:
@@ -154,6 +155,7 @@ test-ray: wheel build
 	python3 -m venv --clear $(TARGET)/ray
 	$(TARGET)/ray/$(PIP) "$$(echo dist/tacit-*.whl)" -r python/tests_ray/requirements.txt
 	TACIT_COMMAND=$(abspath $(TACIT)) $(TARGET)/ray/bin/python -m pytest -c python/pyproject.toml python/tests_ray
+	packaging/image.sh docs/deploy/kuberay/Containerfile python -c 'import ray, tacit; print(ray.__version__, tacit.__version__)'
 
 bench-ray: wheel
 	python3 -m venv --clear $(TARGET)/ray
