@@ -67,7 +67,7 @@ fn errors() -> Vec<ErrorRow> {
 /// Rows of a table of errors.
 fn listed<'e>(caption: &str, all: impl IntoIterator<Item = &'e ErrorRow>) -> Markup {
     let cells = |one: &ErrorRow| {
-        let cell = |said| element("bdi", &[], inline(said));
+        let cell = |said| element("bdi", &[("class", "lines")], inline(said));
         vec![cell(one.why), cell(one.said)]
     };
     table(caption, &["When", "What is said"], all.into_iter().map(cells).collect::<Vec<_>>())
@@ -81,7 +81,8 @@ pub fn all_errors(visit: &Visit<'_>) -> Result<Answer, Stop> {
     for one in all.chunk_by(|one, next| one.heading == next.heading) {
         let heading = one[0].heading;
         let list = listed("Causes, and texts that say what to do", one);
-        parts.push(section(&heading.replace('`', ""), [list]));
+        let title = words("summary", "", heading.replace('`', ""));
+        parts.push(element("details", &[], [title, list]));
     }
     Ok(page(visit, "Errors", parts))
 }
