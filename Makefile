@@ -14,6 +14,8 @@ RAY_ROWS ?= 3000000
 SOAK_SECONDS ?= 600
 # How many times `make soak` kills a party of each kind of study.
 SOAK_KILLS ?= 200
+# How many orders of killed daemons at the transitions of a study, and studies killed at other moments.
+SOAK_ORDERS ?= 20
 # Test programs of `kernels`, `ot` and `accel`.
 KERNEL_TESTS = $(sort $(basename $(notdir $(wildcard $(patsubst %,crates/%/tests/*.rs,kernels ot accel)))))
 # Seconds of each target of `make fuzz`; FUZZ="study hello" names some.
@@ -38,14 +40,14 @@ help:
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-browser   the pages of tacit service in Debian'"'"'s chromium, by clicks, with axe-core on each; pictures in target/browser (needs chromium-driver and npm)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
-	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, coverage of derived statistics, memory at 4 and 16 million rows, and make fuzz'
+	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, SOAK_ORDERS=$(SOAK_ORDERS) orders of killed daemons, whole audits, coverage of derived statistics, memory at 4 and 16 million rows, and make fuzz'
 	@echo 'make build   the tacit command, in $(TACIT)'
 	@echo 'make wheel   the Python package, in dist (needs python3; docs/python.md)'
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
 	@echo 'make fabric  the shim to libfabric, beside tacit (needs libfabric-dev); tacit runs without it'
 	@echo 'make dist    static tacit and osprey, a .deb, a root for a container, list of parts and checksums, in dist/ (needs musl-tools; docs/install.md)'
-	@echo 'make test-dist   the packages of two builds in two folders have the same bytes'
+	@echo 'make test-dist   the packages of two builds in two folders have the same bytes; the image of docs/deploy, where this machine can build it'
 	@echo 'make rtl     tacit-rtl-sim: the accelerator in SystemVerilog as a device (needs verilator, make and a C++ compiler)'
 	@echo 'make rtl-test, rtl-report   tests of its blocks and as a device; what it takes on a chip (needs yosys)'
 	@echo 'make constant-time   no branch and no address of a kernel depends on a secret: its tests under valgrind'
@@ -91,6 +93,7 @@ dist: setup
 
 test-dist: dist
 	CARGO=$(CARGO) packaging/twice.sh
+	packaging/image.sh docs/deploy/Containerfile /usr/bin/tacit --version
 
 # The accelerator of rtl/, in TARGET/rtl, where the device `rtl` looks for it.
 rtl:
@@ -152,6 +155,7 @@ test-ray: wheel build
 	python3 -m venv --clear $(TARGET)/ray
 	$(TARGET)/ray/$(PIP) "$$(echo dist/tacit-*.whl)" -r python/tests_ray/requirements.txt
 	TACIT_COMMAND=$(abspath $(TACIT)) $(TARGET)/ray/bin/python -m pytest -c python/pyproject.toml python/tests_ray
+	packaging/image.sh docs/deploy/kuberay/Containerfile python -c 'import ray, tacit; print(ray.__version__, tacit.__version__)'
 
 bench-ray: wheel
 	python3 -m venv --clear $(TARGET)/ray
@@ -202,7 +206,7 @@ soak: setup
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli kills
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli workers
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli going_on
-	TACIT_KILLS=20 $(CARGO) test $(PROFILE) -p cli --test service agreed
+	TACIT_KILLS=$(SOAK_ORDERS) $(CARGO) test $(PROFILE) -p cli --test service agreed
 	TACIT_LEAVERS=64 $(CARGO) test $(PROFILE) -p job --test holding who_leaves_before
 	$(CARGO) test $(PROFILE) -p release --test derived -- --ignored
 	$(CARGO) test $(PROFILE) -p job --lib audit -- --ignored

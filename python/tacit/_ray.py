@@ -17,6 +17,9 @@ _LOOK = 0.05
 _LEAVING = 5.0
 """How long an actor may take to leave its coordinator before it is killed."""
 
+_PATIENCE = 540
+"""The most seconds that the first worker may be awaited: less than 600, by which a run ends at either side."""
+
 
 @dataclass(frozen=True)
 class Ray:
@@ -40,7 +43,8 @@ class Ray:
     port: int = 0
     """The port that is opened for them; 0: any that is free."""
     patience: float = 300.0
-    """How many seconds the first worker may take to come."""
+    """How many seconds the first worker may take to come: up to 540, for runs of either party end after 600
+    in which nothing happens."""
 
     def __post_init__(self) -> None:
         if self.address in ("", "auto", "local") or "://" in self.address:
@@ -52,6 +56,13 @@ class Ray:
             )
         if not 1 <= self.workers <= 256 or self.threads < 1:
             raise InputError("a launcher has 1 to 256 workers of at least one thread", kind="input", code=2)
+        if not 0 < self.patience <= _PATIENCE:
+            raise InputError(
+                f"a launcher's patience is more than 0 and at most {_PATIENCE} s: runs of either party end "
+                f"after 600 s in which nothing happens; it is {self.patience:g}",
+                kind="input",
+                code=2,
+            )
 
     @contextmanager
     def _open(self, party: str) -> Iterator[_tacit.Launcher]:

@@ -31,7 +31,7 @@ def studies(folder: Path) -> tacit.Study:
     study.save(folder / "study.toml")
     print(study.check().revealed)
     plan = study.plan(rows=500_000_000, cores=32, price=tacit.Prices.aws_2026())
-    plan.to_polars()
+    plan.to_pandas()
     return study
 
 
@@ -114,12 +114,15 @@ def runs(study: tacit.Study, folder: Path, peer: str) -> tacit.Report:
     )
     report = party.run(pl.read_parquet(folder / "members.parquet"))
     print(report.estimate.lift, report.interval)
-    report.counts.to_polars()
+    report.counts.to_pandas()
     report.plot()
     print(tacit.Ledger(folder / "media.ledger").spent("members"))
     party.run("s3://media/members/", workers=8, memory="16G", state="s3://media/tacit-state/", state_key="k")
     launcher = tacit.Ray("10.0.0.5:6379", workers=32, threads=1)
     party.run("s3://media/members/", launcher=launcher, state="s3://media/tacit-state/")
+    gate = {"expose": "gate", "gate": "gate.example.org:7001", "gate-key": KEYS["shop"]}
+    behind = tacit.Party(study, as_="media", identity="media.key", listen="0.0.0.0:7000", settings=gate)
+    behind.run("members.parquet", launcher=launcher)
     matched: tacit.MatchResult = party.match("s3://media/members/")
     matched.to_polars()
     return report

@@ -198,6 +198,8 @@ def test_errors_say_what_is_wrong(clusters: list[Cluster], aligned: World, drive
         tacit.Ray("auto", workers=2)
     with pytest.raises(tacit.InputError, match="1 to 256"):
         tacit.Ray(clusters[0].address, workers=0)
+    with pytest.raises(tacit.InputError, match="at most 540 s"):
+        tacit.Ray(clusters[0].address, workers=2, patience=900)
 
 
 def test_what_a_worker_says_is_what_is_told(clusters: list[Cluster]) -> None:

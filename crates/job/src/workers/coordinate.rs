@@ -71,6 +71,8 @@ struct PeerDoor {
 #[derive(Default)]
 struct LaneHere {
     running: Option<Running>,
+    /// Whether own worker has come, and told of its door.
+    there: bool,
     /// Whether own worker has it.
     up: bool,
     /// What begins once it has: the peer's worker was sooner.
@@ -383,6 +385,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         here.heard = Some(now);
         match event.event {
             WorkerEvent::Door { generation, fingerprint, port: at } => {
+                here.there = true;
                 let address = self.await_peer((lane, generation), at, port)?;
                 let fingerprint = fingerprint.bytes();
                 self.words.say(&Word::Door { lane, generation, fingerprint, address })?;
@@ -480,7 +483,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         self.crew.kill(lane);
         self.why = Some(error);
         let here = &mut self.lanes[usize::from(lane)];
-        (here.running, here.heard, here.up) = (None, None, false);
+        (here.running, here.heard, here.there, here.up) = (None, None, false, false);
         let generation = here.generation;
         self.step(UnitEvent::LaneGone(lane, cause))?;
         self.lane_step(lane, LaneEvent::Down { generation }, port)
@@ -652,7 +655,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         }
         // A peer that is there and lets nothing happen holds nobody for ever.
         if now - self.stood > IDLE {
-            return Err(self.stands_still(IDLE));
+            return Err(self.nothing_happens());
         }
         let rows = self.report();
         self.words.say(&Word::Beat { rows })?;

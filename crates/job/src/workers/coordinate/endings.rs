@@ -3,7 +3,7 @@
 use super::super::COMPUTE;
 use super::super::launch::CrewEvent;
 use super::super::order::WorkerEvent;
-use super::{Coordinator, CoordinatorInput, TICK};
+use super::{Coordinator, CoordinatorInput, IDLE, TICK};
 use base::{At, ChannelError, Error, Fault};
 use std::time::{Duration, Instant};
 use units::{ByeReason, FailureCause, UnitDeviation, UnitFailure, Word};
@@ -74,6 +74,22 @@ impl Coordinator<'_, '_> {
     pub(super) fn stands_still(&self, limit: Duration) -> Error {
         let limit_ms = limit.as_millis() as u64;
         self.error(Fault::Channel(ChannelError::Deadline { limit_ms }))
+    }
+
+    /// Of a crew in which nothing has happened for [`IDLE`]: who was awaited.
+    pub(super) fn nothing_happens(&self) -> Error {
+        let (whose, hint) = if !self.lanes.iter().any(|lane| lane.there) {
+            ("this party's", "see that there is room for one where its launcher starts them")
+        } else if !self.lanes.iter().any(|lane| lane.peer.is_some()) {
+            ("the peer's", "see the peer's own output")
+        } else {
+            return self.stands_still(IDLE);
+        };
+        let limit_s = IDLE.as_secs();
+        self.error(Fault::Channel(ChannelError::Io(format!(
+            "none of {whose} workers was there for {limit_s} s, after which a run in which nothing happens \
+             ends; {hint}"
+        ))))
     }
 
     pub(super) fn left(&self, reason: ByeReason) -> Error {

@@ -152,3 +152,30 @@ fn what_the_peer_lost_of_a_match_ends_the_match_alone() {
         assert!(!lead(&state).is_matching());
     }
 }
+
+/// Nothing may happen for so long only; whose workers were awaited is said then.
+#[test]
+fn where_nothing_happens_it_is_said_who_was_awaited() {
+    let (roster, place, port) = (Roster::new(["a", "b"]), WorkerPlace::Threads, port());
+    let job = job((&roster, &place), None);
+    let [(words, _own), _peers] = words();
+    let of_crew = sync_channel(INPUTS);
+    let (mut coordinator, first) = Coordinator::new(&job, Box::new(OneUnit(COMPUTE)), words, of_crew).unwrap();
+    coordinator.take_lane_actions(first, &port).unwrap();
+    let ended = |coordinator: &mut Coordinator| {
+        let now = Instant::now();
+        (coordinator.stood, coordinator.looked) = (now - IDLE - TICK, now);
+        coordinator.look_at_clocks(&port).unwrap_err().to_string()
+    };
+    // A worker that is called and has not come is heard of all the same.
+    let hears = |coordinator: &mut Coordinator, event| {
+        coordinator.take_event(CrewEvent { lane: 0, start: 0, event }, &port).unwrap();
+    };
+    hears(&mut coordinator, WorkerEvent::Beat(WorkerBeat::default()));
+    assert!(ended(&mut coordinator).contains("none of this party's workers was there for 600 s"));
+    let fingerprint = KeyFingerprint::of_key(&[]);
+    hears(&mut coordinator, WorkerEvent::Door { generation: 1, fingerprint, port: None });
+    assert!(ended(&mut coordinator).contains("none of the peer's workers was there for 600 s"));
+    coordinator.lanes[0].peer = Some(PeerDoor { generation: 1, fingerprint, address: String::new() });
+    assert!(ended(&mut coordinator).contains("no progress for 600.0 s"));
+}
