@@ -25,14 +25,7 @@ pub(super) fn read(
     if let Some(encoding) = encoding {
         table.files.found(format!("encoding \"{}\"", encoding.name()));
     }
-    let (text, skipped) = match table.format.header_line {
-        Some(line @ 2..) => {
-            titles::behind(text, line - 1).map_err(|e| failed(&name, e.into()))?.map_err(|lines| {
-                table.refused(format!("header_line is {line}, and the file has {lines} lines"))
-            })?
-        }
-        _ => (text, skipped),
-    };
+    let (text, skipped) = from_header(text, skipped, table)?;
     let lines = Rc::new(RefCell::new(Lines { skipped, ..Lines::default() }));
     let mut checked = Checked::new(text, Rc::clone(&lines));
     let (head, ended) = first_record(&mut checked).map_err(|e| failed(&name, e.into()))?;
@@ -91,6 +84,17 @@ pub(super) fn read(
         }
     }
     Ok(rows)
+}
+
+/// The text from the line on that is said to be its header.
+fn from_header(
+    text: Box<dyn Read>,
+    skipped: Skipped,
+    table: &TableReading<'_>,
+) -> Result<(Box<dyn Read>, Skipped), Error> {
+    let Some(line @ 2..) = table.format.header_line else { return Ok((text, skipped)) };
+    let read = titles::behind(text, line - 1).map_err(|e| failed(&table.name, e.into()))?;
+    read.map_err(|lines| table.refused(format!("header_line is {line}, and the file has {lines} lines")))
 }
 
 /// Whether a line tells a spreadsheet program which separator the file has: `sep=;`.
