@@ -40,7 +40,6 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<Fact> {
     let mut facts: Vec<Fact> = overall.collect();
     facts.extend(plan.cell_effects.iter().map(|cell| fact(effect_of_cell(cell, study))));
     facts.extend(plan.assumptions.get("effect").map(|why| Fact::new("effect", why)));
-    facts.extend(other_clamps(plan, study).into_iter().map(fact));
     match (&study.kind, plan.assumptions.get("mean_outcome")) {
         (Question::Lift(_), Some(mean)) => {
             facts.push(fact(format!("that is for a mean outcome of the control arm of {mean}")));
@@ -55,6 +54,7 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<Fact> {
         (Question::Lift(_), None) => facts.push(fact(no_effect(study))),
         _ => {}
     }
+    facts.extend(other_clamps(plan, study).into_iter().map(fact));
     facts
 }
 

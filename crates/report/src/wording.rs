@@ -16,7 +16,7 @@ pub use derived::{
 pub use told::{
     amount, disclosed_match, ends_beyond, input_lines, lost_in_noise, made_up_rows, means_beyond,
     multiplicity, negative_numbers, no_relative, noise_alone, numbers_told, own_match, unit_of,
-    values_released,
+    values_released, whose_means, without_made_up,
 };
 
 use crate::summary::has_exact_numbers;

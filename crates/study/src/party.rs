@@ -579,7 +579,7 @@ impl PartySettings {
             as_party,
             data,
             store: self.store.options(),
-            format: self.format.gathered().map_err(|rule| Error::input(format!("--dates: {rule}")))?,
+            format: self.format.gathered().map_err(Error::input)?,
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::{ADDRESS, Making, comment, list, output, quoted, said, stem};
 use crate::init::draft::StudyDraft;
 use std::path::{Path, PathBuf, absolute};
-use study::format::{ColumnDates, DecimalSign, InputFormat, separator_name};
+use study::format::{ColumnDates, InputFormat, separator_name};
 
 impl Making<'_> {
     /// The party file.
@@ -110,14 +110,14 @@ impl Making<'_> {
     }
 
     fn format_section(&self) -> String {
-        let InputFormat { encoding, separator, decimal, dates, zone, sheet, columns } = &self.format;
+        let InputFormat { encoding, separator, decimal, thousands, .. } = &self.format;
+        let InputFormat { header_line, dates, zone, sheet, columns, .. } = &self.format;
         let mut lines = Vec::new();
         lines.extend(encoding.map(|encoding| format!("encoding = \"{}\"", encoding.name())));
         lines.extend(separator.map(|separator| format!("separator = {}", separator_name(separator))));
-        lines.extend(
-            decimal
-                .map(|sign| format!("decimal = \"{}\"", if sign == DecimalSign::Comma { "," } else { "." })),
-        );
+        lines.extend(decimal.map(|sign| format!("decimal = \"{}\"", sign.character())));
+        lines.extend(thousands.map(|sign| format!("thousands = \"{}\"", sign.character())));
+        lines.extend(header_line.map(|line| format!("header_line = {line}")));
         let forms = |of: &ColumnDates| {
             list(of.forms.iter().map(ToString::to_string).collect::<Vec<_>>().iter().map(String::as_str))
         };
