@@ -216,18 +216,20 @@ fn go_on(
                 .into(),
         ));
     }
-    let leaves = |error: Error, kept: &Option<RunLog>| match kept
-        .as_ref()
-        .filter(|log| !log.fenced && !log.spent)
-    {
-        Some(log) => error.leaving_too(&format!(
-            "What was done is kept in {}, for {} days: run again, with the same study and the same data, and \
-             it goes on",
-            log.place(),
-            party.keep_state.as_secs() / 86_400
-        )),
-        None => error,
-    };
+    let leaves =
+        |error: Error, kept: &Option<RunLog>| match kept.as_ref().filter(|log| !log.fenced && !log.spent) {
+            Some(log) => {
+                let next = match error.left() {
+                    // It has said to run again.
+                    Some(_) => "",
+                    None => ": run again, with the same study and the same data, and it goes on",
+                };
+                let days = party.keep_state.as_secs() / 86_400;
+                let kept = format!("What was done is kept in {}, for {days} days{next}", log.place());
+                error.leaving_too(&kept)
+            }
+            None => error,
+        };
     let (mut best, mut in_vain, mut answer) = (None, 0, None);
     loop {
         let meeting = match meet(party, checked, places.clone(), watch) {

@@ -66,7 +66,8 @@ fn come_to(stage: &KeptStage) -> String {
     if !stage.matched {
         return "rows are read".to_owned();
     }
-    let units = format!("{} units are held, {} attempts failed", stage.units_held, stage.failed);
+    let attempts = if stage.failed == 1 { "1 attempt".into() } else { format!("{} attempts", stage.failed) };
+    let units = format!("{} units are held, {attempts} failed", stage.units_held);
     match (stage.sealed, stage.releasing) {
         (_, true) => "all is computed, and its release began".to_owned(),
         (true, false) => "all is computed".to_owned(),
