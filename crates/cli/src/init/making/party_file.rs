@@ -56,7 +56,7 @@ impl Making<'_> {
         });
         format!(
             "{head}{}\nstudy    = {}\nas       = {}\nidentity = {}\ndata     = {}\n{}{}report   = \
-             \"{party}-report/\"\n{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
+             \"{party}-report/\"\n{}{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
             reasons.collect::<String>(),
             beside(&self.study),
             quoted(party),
@@ -67,6 +67,11 @@ impl Making<'_> {
                 "What was spent of the privacy budget: keep it safe. A later study of these data has to name \
                  this file and the key (tacit init --ledger), else its budget begins anew.",
                 &format!("ledger   = {}", beside(&self.ledger_file()))
+            ),
+            said(
+                "Where runs keep what they have done, so that they go on after whatever ends them: a private \
+                 folder. Take the marks away to have it.",
+                &format!("# state    = {}\n# spool    = true", quoted(&format!("{party}-state")))
             ),
             said(
                 "The stable name of these data over all their versions, under which the budget is kept.",
