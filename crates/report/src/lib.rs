@@ -667,6 +667,15 @@ pub struct ProcessPeak {
     pub before: bool,
 }
 
+impl ProcessPeak {
+    /// Of the process that leads a party's run.
+    #[must_use]
+    pub fn of_coordinator(peak_memory_bytes: u64) -> Self {
+        let (process, stage) = ("coordinator".to_owned(), String::new());
+        Self { process, stage, lane: None, peak_memory_bytes, ended: false, before: false }
+    }
+}
+
 /// Attempts of one sort that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedCount {

@@ -48,7 +48,7 @@ pub fn summaries(party: &PartySetup) -> Result<Vec<KeptSummary>, Error> {
         let empty = KeptSummary { run: name.short(), study: None, begun: None, stage: None, bytes, until };
         let Some(key) = &key else { return Ok(empty) };
         let records = match name.records(&store, key, &party.as_party) {
-            Err(StoreError::Damaged { .. }) => return Ok(empty),
+            Err(StoreError::Damaged { .. } | StoreError::Missing { .. }) => return Ok(empty),
             records => records?,
         };
         let Some(Ok(begun)) = records.first().map(BegunRecord::read) else { return Ok(empty) };
@@ -56,7 +56,10 @@ pub fn summaries(party: &PartySetup) -> Result<Vec<KeptSummary>, Error> {
         let (study, day) = (KeptStudy { name: begun.name, hash: begun.study }, day_of(begun.begun));
         Ok(KeptSummary { study: Some(study), begun: Some(day), stage: Some(stage), ..empty })
     };
-    names.iter().map(summary).collect()
+    let all = names.iter().map(summary).collect::<Result<Vec<_>, Error>>()?;
+    // One that was removed meanwhile is none that cannot be read.
+    let still: Vec<String> = kept_runs(&store)?.iter().map(KeptName::short).collect();
+    Ok(all.into_iter().filter(|run| run.study.is_some() || still.contains(&run.run)).collect())
 }
 
 /// Where a party keeps what a match of a study has done, by the study's full hash.
@@ -106,8 +109,8 @@ pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, E
     Ok(dropped)
 }
 
-/// Before a run begins, which removes what was kept for long enough: their matches go on no more, whoever puts
-/// their folders back.
+/// Before a run begins, which removes what was kept for long enough: their matches go on no more, whoever
+/// puts their folders back.
 ///
 /// # Errors
 /// When the store or the ledger fails.

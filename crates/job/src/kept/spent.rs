@@ -81,7 +81,8 @@ impl RunSpent {
     }
 }
 
-/// What was spent before the parties met last, and since: told by stages and coordinators, written by the log.
+/// What was spent before the parties met last, and since: told by stages and coordinators, written by the
+/// log.
 #[derive(Clone, Default)]
 pub(crate) struct SpentBook(Arc<Mutex<SpentPages>>);
 

@@ -93,8 +93,8 @@ impl OwnerRun<'_> {
         self.debits_of(agreement, (number, self.is_afresh(number)))
     }
 
-    /// The number of the match that begins now, should none go on: that of the last one where nothing was said
-    /// in it.
+    /// The number of the match that begins now, should none go on: that of the last one where nothing was
+    /// said in it.
     fn next_number(&self, agreement: &Agreement) -> Result<u64, Error> {
         let (id, ledger) = (self.begun_id(agreement), self.lock()?);
         if self.matches_over_lanes()
@@ -199,8 +199,8 @@ impl OwnerRun<'_> {
         if self.lock()?.promises(&id)?.is_some() {
             (self.watch.events)(Event::Note(
                 "this party's ledger has another match of this study on these data under way, of a run whose \
-                 `state` is another one or is gone: that match is lost as this one begins; if a process is at \
-                 it, end that one"
+                 `state` is another one, is gone or was put back: that match is lost as this one begins; if a \
+                 process is at it, end that one"
                     .into(),
             ));
         }

@@ -690,14 +690,7 @@ fn begins_anew(has: [bool; 2], peer: &str) -> String {
 /// With this process's own memory, and what was before the parties met last.
 fn with_before(workers: WorkersInfo, log: Option<&RunLog>) -> WorkersInfo {
     let before = log.map(|log| log.costs.before()).unwrap_or_default();
-    let coordinator = ProcessPeak {
-        process: "coordinator".to_owned(),
-        stage: String::new(),
-        lane: None,
-        peak_memory_bytes: usage::peak_memory_bytes(),
-        ended: false,
-        before: false,
-    };
+    let coordinator = ProcessPeak::of_coordinator(usage::peak_memory_bytes());
     let memory = [coordinator].into_iter().chain(workers.memory).chain(before.peaks().iter().cloned());
     WorkersInfo {
         memory: memory.collect(),

@@ -45,7 +45,7 @@ pub(super) fn text(bill: &Bill) -> Vec<String> {
     lines.extend(stages);
     lines.push(row("total", total.core_hours, total.bytes, total.hours));
     lines.push(format!(
-        "time       cores compute for {} of the time that a stage holds them (share_used in the file of prices)",
+        "time       of {} of the cores' time, the part that computes: share_used in the file of prices",
         percent(bill.prices.share_used)
     ));
     lines.push(format!(

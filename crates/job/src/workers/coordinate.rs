@@ -2,6 +2,7 @@
 //! happened. Words to and from the peer's coordinator, workers, lanes and clocks are here; rules are there.
 
 mod endings;
+mod signs;
 #[cfg(test)]
 mod tests;
 
@@ -9,7 +10,7 @@ use super::launch::{Crew, CrewEvent};
 use super::match_units::PinAsker;
 use super::order::{FinishedWork, LaneWay, UnitAttempt, WorkerBeat, WorkerEvent, WorkerOrder};
 use super::words::{WordLink, WordReader, word_link};
-use super::{LaneHost, UnitsDone, UnitsJob, UnitsStage, WorkerPlace, failed_unit};
+use super::{LaneHost, UnitsDone, UnitsJob, UnitsStage, failed_unit};
 use crate::kept::{RunLog, UnitPin};
 use crate::run::Event;
 use crate::stages::bytes_sent;
@@ -630,11 +631,8 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     fn write(&mut self) -> Result<(), Error> {
         match &self.job.log {
             Some(log) if !self.records.is_empty() => {
-                if !matches!(self.job.place, WorkerPlace::Threads) {
-                    let peaks = (0..self.job.lanes).map(|lane| self.peak(lane, false));
-                    let spent = log.borrow().costs.clone();
-                    peaks.chain(self.ended.iter().cloned()).for_each(|peak| spent.peak(&peak));
-                }
+                let spent = log.borrow().costs.clone();
+                self.all_peaks().iter().for_each(|peak| spent.peak(peak));
                 log.borrow_mut().write_units(self.stage.number(), &self.records)?;
             }
             _ => {}
@@ -709,32 +707,6 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         Ok(())
     }
 
-    /// Says who is silent, once: rows that do not move have a reason then.
-    fn tell_silence(&mut self, now: Instant) {
-        let peer = self.job.roster.name(self.job.me.other());
-        let told = SILENT_TOLD.as_secs();
-        if now - self.peer_heard.0 > SILENT_TOLD && !std::mem::replace(&mut self.peer_heard.1, true) {
-            (self.job.events)(Event::Note(format!("{peer} has said nothing for {told} s")));
-        }
-        for (lane, here) in self.lanes.iter_mut().enumerate() {
-            let silent = here.heard.is_some_and(|heard| now - heard > SILENT_TOLD);
-            if silent && !std::mem::replace(&mut here.silence_told, true) {
-                (self.job.events)(Event::Note(format!(
-                    "worker {lane} of this party has said nothing for {told} s; after {} s another one takes \
-                     its place",
-                    SILENT.as_secs()
-                )));
-            }
-        }
-    }
-
-    fn hears_peer(&mut self) {
-        if std::mem::replace(&mut self.peer_heard, (Instant::now(), false)).1 {
-            let peer = self.job.roster.name(self.job.me.other());
-            (self.job.events)(Event::Note(format!("{peer} is heard again")));
-        }
-    }
-
     /// Rows of a unit.
     fn size(&self, unit: u32) -> u64 {
         self.stage.rows(unit)
@@ -785,12 +757,5 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         if let Some(log) = &self.job.log {
             log.borrow().costs.lost(bytes_sent(traffic, "", (self.job.me, self.job.roster.len())));
         }
-    }
-
-    /// The largest memory of a lane's worker, as it told last.
-    fn peak(&self, lane: u16, ended: bool) -> ProcessPeak {
-        let (process, stage) = ("worker".to_owned(), self.job.step.to_owned());
-        let peak_memory_bytes = self.lanes[usize::from(lane)].peak_memory;
-        ProcessPeak { process, stage, lane: Some(lane), peak_memory_bytes, ended, before: false }
     }
 }

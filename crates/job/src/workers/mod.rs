@@ -234,7 +234,7 @@ impl UnitsDone {
             match_done_before: of_match.map_or(0, |done| done.computed_before),
             processes,
             peak_memory_bytes: self.peaks.iter().map(|peak| peak.peak_memory_bytes).collect(),
-            memory: memory.cloned().collect(),
+            memory: memory.filter(|peak| peak.peak_memory_bytes > 0).cloned().collect(),
             failed: all().flat_map(|done| &done.failed).cloned().collect(),
             failed_before: 0,
             failed_before_by: Vec::new(),

@@ -301,8 +301,8 @@ impl Ledger {
     }
 
     /// As [`Self::begin_match`], for a match that says nothing of rows but their number until
-    /// [`Self::begin_promises`] or [`Self::match_speaks`]: one that broke off before that is taken up, and not
-    /// counted again.
+    /// [`Self::begin_promises`] or [`Self::match_speaks`]: one that broke off before that is taken up, and
+    /// not counted again.
     ///
     /// # Errors
     /// As [`Ledger::debit`].

@@ -68,8 +68,8 @@ pub fn all_before(report: &RunReport) -> Option<String> {
     any.then(|| format!("{}, {}", duration(all.seconds), bytes(all.bytes_sent[0])))
 }
 
-/// The largest memory of each process, with those of one sort together: `112 MB (coordinator); 17.0 MB at most
-/// of 3 workers of the match`. Of a run without workers that are processes, that of this process.
+/// The largest memory of each process, with those of one sort together: `112 MB (coordinator); 17.0 MB at
+/// most of 3 workers of the match`. Of a run without workers that are processes, that of this process.
 pub fn peaks(report: &RunReport) -> String {
     let memory = report.workers.as_ref().map_or(&[][..], |workers| &workers.memory);
     if memory.is_empty() {
