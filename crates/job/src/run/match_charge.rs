@@ -198,9 +198,9 @@ impl OwnerRun<'_> {
         let id = self.begun_id(agreement);
         if self.lock()?.promises(&id)?.is_some() {
             (self.watch.events)(Event::Note(
-                "this party's ledger has another match of this study on these data under way, of a run whose \
-                 `state` is another one, is gone or was put back: that match is lost as this one begins; if a \
-                 process is at it, end that one"
+                "this party's ledger has another match of this study on these data under way, of a run \
+                 whose `state` is another one, is gone or was put back: that match is lost as this one \
+                 begins; if a process is at it, end that one"
                     .into(),
             ));
         }
