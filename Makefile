@@ -14,6 +14,8 @@ RAY_ROWS ?= 3000000
 SOAK_SECONDS ?= 600
 # How many times `make soak` kills a party of each kind of study.
 SOAK_KILLS ?= 200
+# How many orders of killed daemons at the transitions of a study, and studies killed at other moments.
+SOAK_ORDERS ?= 20
 # Test programs of `kernels`, `ot` and `accel`.
 KERNEL_TESTS = $(sort $(basename $(notdir $(wildcard $(patsubst %,crates/%/tests/*.rs,kernels ot accel)))))
 # Seconds of each target of `make fuzz`; FUZZ="study hello" names some.
@@ -38,7 +40,7 @@ help:
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make test-browser   the pages of tacit service in Debian'"'"'s chromium, by clicks, with axe-core on each; pictures in target/browser (needs chromium-driver and npm)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
-	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, coverage of derived statistics, memory at 4 and 16 million rows, and make fuzz'
+	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, SOAK_ORDERS=$(SOAK_ORDERS) orders of killed daemons, whole audits, coverage of derived statistics, memory at 4 and 16 million rows, and make fuzz'
 	@echo 'make build   the tacit command, in $(TACIT)'
 	@echo 'make wheel   the Python package, in dist (needs python3; docs/python.md)'
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
@@ -202,7 +204,7 @@ soak: setup
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli kills
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli workers
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli going_on
-	TACIT_KILLS=20 $(CARGO) test $(PROFILE) -p cli --test service agreed
+	TACIT_KILLS=$(SOAK_ORDERS) $(CARGO) test $(PROFILE) -p cli --test service agreed
 	TACIT_LEAVERS=64 $(CARGO) test $(PROFILE) -p job --test holding who_leaves_before
 	$(CARGO) test $(PROFILE) -p release --test derived -- --ignored
 	$(CARGO) test $(PROFILE) -p job --lib audit -- --ignored

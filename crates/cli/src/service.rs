@@ -1,6 +1,7 @@
 //! `tacit service`: an organisation's page, and what is done about it on the machine itself.
 
 mod account;
+mod demo;
 mod studies;
 
 use base::Error;
@@ -18,11 +19,9 @@ const GIVE_BACK: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 /// A page for the people of one organisation: their accounts and roles, its data and budgets, and what it
 /// allows.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  tacit service check service.toml\n  tacit service account add service.toml \
-                        olga --role operator\n  tacit service accept service.toml\n  tacit service run \
-                        service.toml"
-)]
+#[command(after_help = "Examples:\n  tacit service demo\n  tacit service check service.toml\n  \
+                        tacit service account add service.toml olga --role operator\n  \
+                        tacit service accept service.toml\n  tacit service run service.toml")]
 pub struct ServiceArgs {
     /// What to do.
     #[command(subcommand)]
@@ -35,6 +34,7 @@ pub struct ServiceArgs {
 /// What to do with a service.
 #[derive(Debug, Subcommand)]
 pub enum ServiceAction {
+    Demo(demo::ServiceDemoArgs),
     /// Say in words what a service.toml allows
     Check {
         /// The organisation's service.toml
@@ -51,6 +51,9 @@ pub enum ServiceAction {
     Run {
         /// The organisation's service.toml
         file: PathBuf,
+        /// For `tacit service demo`: a password comes on standard input, and pages are without TLS
+        #[arg(long, hide = true)]
+        demo: bool,
     },
     /// Add, list and change accounts
     Account {
@@ -118,7 +121,8 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
     match &args.action {
         ServiceAction::Check { file } => check(file, args.json),
         ServiceAction::Accept { file } => accept(file, args.json),
-        ServiceAction::Run { file } => serve(file, args.json),
+        ServiceAction::Demo(what) => demo::run(what, args.json),
+        ServiceAction::Run { file, demo } => serve(file, *demo, args.json),
         ServiceAction::Account { action } => account::run(action, args.json),
         ServiceAction::Data { file, name, child } => data(file, name, *child, args.json),
         ServiceAction::Backup { file, folder } => backup(file, folder, args.json),
@@ -151,13 +155,18 @@ fn check(path: &Path, as_json: bool) -> Result<(), Error> {
     output::print(&lines.join("\n"))
 }
 
-fn accept(path: &Path, as_json: bool) -> Result<(), Error> {
+/// Lets a service.toml hold; its hash.
+fn accept_rules(path: &Path) -> Result<String, Error> {
     let file = RulesFile::read(path)?;
     let (store, hash) = (Store::open(&file.settings.store)?, file.hash());
     let act =
         service::RecordedAct { by: COMMAND_LINE, what: "service.toml accepted", to: "", at: service::now() };
     store.accept(&act, &file.text, &hash)?;
-    let hash = base::hex(&hash);
+    Ok(base::hex(&hash))
+}
+
+fn accept(path: &Path, as_json: bool) -> Result<(), Error> {
+    let hash = accept_rules(path)?;
     match as_json {
         true => output::print_json(&json!({ "accepted": hash })),
         false => output::print(&format!(
@@ -194,20 +203,38 @@ fn restored(path: &Path, as_json: bool) -> Result<(), Error> {
         Ledger::open(&settings.ledger)?.forget_promises(None)?;
     }
     store.use_copy(&day, service::now())?;
-    match as_json {
-        true => output::print_json(&json!({ "restored": at })),
-        false => output::print(&format!("The copy of {day} may be used. Everybody signs in anew.")),
+    // Who was ended since, or lost a role, has it again.
+    let accounts = store.accounts(service::now())?;
+    if as_json {
+        return output::print_json(&json!({ "restored": at, "accounts": accounts }));
     }
+    let line = |account: &service::Account| {
+        let roles: Vec<String> = account.grants.iter().map(service::Grant::words).collect();
+        format!("  {:20}  {:28}  {}", account.name, account.state.words(), roles.join(", "))
+    };
+    let lines: Vec<String> = accounts.iter().map(line).collect();
+    output::print(&format!(
+        "The copy of {day} may be used. Everybody signs in anew. Accounts and roles are those of that day; \
+         end who is gone since (tacit service account end, take):\n{}",
+        lines.join("\n")
+    ))
 }
 
-fn serve(path: &Path, as_json: bool) -> Result<(), Error> {
+fn serve(path: &Path, demo: bool, as_json: bool) -> Result<(), Error> {
     if std::env::var_os(GIVE_BACK.0).is_none() {
         let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e))?;
         let mut again = std::process::Command::new(program);
         let failed = again.args(std::env::args_os().skip(1)).env(GIVE_BACK.0, GIVE_BACK.1).exec();
         return Err(Error::io("cannot start again", &failed));
     }
-    let house = House::open(path)?;
+    let mut house = House::open(path)?;
+    if demo {
+        terminal::machine::end_with_parent();
+        let mut password = String::new();
+        let told = std::io::stdin().read_line(&mut password);
+        told.map_err(|e| Error::io("no password came", &e))?;
+        house = house.for_demo(password.trim().to_owned())?;
+    }
     let standing = house.rules().standing;
     service::listen(house, |listening| tell(listening, &standing, as_json))
 }

@@ -190,6 +190,7 @@ fn debit(me: PartyId) -> Debit {
         delta: ratio(0, 1),
         most_delta: ratio(0, 1),
         tau: ratio(0, 1),
+        agreed: None,
         protects: me == DRAWER,
     }
 }

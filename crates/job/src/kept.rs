@@ -20,7 +20,7 @@ mod under_way;
 pub(crate) use join::{KeptJoin, KeptObject, KeptValid};
 pub use record::KeptStage;
 pub(crate) use record::{BegunRecord, KeptColumns, KeptMatch, KeptRecord, MatchedRecord};
-pub use shown::{KeptStudy, KeptSummary, drop_kept, summaries};
+pub use shown::{KeptStudy, KeptSummary, drop_kept, is_under_way, summaries};
 pub(crate) use shown::{forget_expired, journal_of};
 pub(crate) use spent::SpentBook;
 pub(crate) use under_way::{MatchDraw, UnitPin};

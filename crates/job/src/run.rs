@@ -304,6 +304,7 @@ fn open_runs(
     let ledger = ready::open_ledger(party, &all, watch).inspect_err(told)?;
     in_time(&ledger, party, &all).inspect_err(told)?;
     tag(&ledger, &all)?;
+    consented(&ledger, party, &all)?;
     Ok((all, ledger))
 }
 
@@ -333,6 +334,29 @@ fn decline(party: &PartySetup, opened: &Opened, watch: &Watch) {
 fn tag(ledger: &Mutex<Ledger>, all: &[Checked]) -> Result<(), Error> {
     let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
     all.iter().try_for_each(|run| run.data_tag(&ledger).map(drop))
+}
+
+/// Why data do not take part that are not those of the consent, before anybody is met.
+pub const OTHER_DATA: &str = "the data are not those that were consented to";
+
+/// Whether the data are those of the consent, and enough.
+fn consented(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Result<(), Error> {
+    let Some(agreed) = &party.policy.agreed else { return Ok(()) };
+    let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
+    for run in all {
+        if agreed.data.map_or(Ok(false), |data| run.data_tag(&ledger).map(|tag| tag != data))? {
+            return Err(Error::refused(format!(
+                "{OTHER_DATA}: who decides on them takes them as they are, or puts the others back"
+            )));
+        }
+        if run.inputs.rows_kept < agreed.rows {
+            return Err(Error::refused(format!(
+                "{} rows take part, and the rules of the service ask for {} (least_rows)",
+                run.inputs.rows_kept, agreed.rows
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Whether runs may begin now with the peers of these studies.

@@ -15,6 +15,7 @@
 //! What is stored, what survives a crash and how to go on: `docs/protocols/ledger.md`.
 
 mod afford;
+mod agreed;
 mod backup;
 mod bars;
 mod chain;
@@ -62,7 +63,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use study::party::Period;
+use study::party::{AgreedBounds, Period};
 use study::time::date;
 
 /// How long a writer waits for another one.
@@ -109,6 +110,8 @@ pub struct Debit {
     pub most_delta: Rational,
     /// How far, at most, the law of the noise is from the one that the rho is of. Distances add up.
     pub tau: Rational,
+    /// Most that the study may be charged at all; none: no bound but those above.
+    pub agreed: Option<AgreedBounds>,
     /// Whether this party's data are protected. `false`: this party is the viewer, and only records.
     pub protects: bool,
 }
@@ -506,8 +509,8 @@ fn charge(write: &Connection, path: &Path, debit: &Debit) -> Result<u64, Error> 
     }
     if let Some((row, recorded)) = charged(write, debit, attempt).map_err(explain)? {
         // The bounds may have been changed since; what was charged may not.
-        let Debit { budget, total, most_delta, period, .. } = debit.clone();
-        if (Debit { budget, total, most_delta, period, ..recorded }) != *debit {
+        let Debit { budget, total, most_delta, period, agreed, .. } = debit.clone();
+        if (Debit { budget, total, most_delta, period, agreed, ..recorded }) != *debit {
             return Err(Error::misuse("this release was charged before with other particulars"));
         }
         return Ok(row);
@@ -669,6 +672,7 @@ fn debit_of(row: &rusqlite::Row<'_>) -> Result<Debit, rusqlite::Error> {
             rusqlite::types::ValueRef::Null => Rational::zero(),
             _ => rational_of(row, "tau")?,
         },
+        agreed: None,
         protects: row.get("protects")?,
     })
 }

@@ -1,14 +1,23 @@
 //! Signing a consent: what was weighed becomes its terms.
 
-use crate::settings::HouseSettings;
-use crate::store::{ApprovedTerms, COMMAND_LINE, ConsentRight, OwnConsent, Speaker, Store};
+use crate::settings::{DataSet, HouseSettings};
+use crate::store::{
+    ApprovedTerms, COMMAND_LINE, ConsentRight, OwnConsent, RecordedAct, SealRequest, Speaker, Store,
+};
 use crate::weigh::{WeighedCharge, WeighedStudy};
 use base::{Error, unhex};
 use net::{Identity, KeyFingerprint};
+use privacy::ledger::Ledger;
 use release::rational::{Rational, parse, ratio};
-use statements::{ChargeBound, ConsentTerms, ProposalId, ProposalRecord, commit_to_data, digest_of_words};
+use statements::{
+    ChargeBound, ConsentRequest, ConsentTerms, ProposalId, ProposalRecord, StewardSeal, commit_to_data,
+    digest_of_words,
+};
 
 const DAY_MS: u64 = 86_400_000;
+
+/// Who consents where no person does: the rule that names the study.
+pub const BY_RULE: &str = "(policy.auto)";
 
 /// What somebody consents to.
 #[derive(Clone, Debug)]
@@ -38,7 +47,90 @@ impl AgreeOrder {
     }
 }
 
-/// Consents for this organisation, where nothing stands against it.
+/// Data that changed since consent, and somebody takes.
+#[derive(Clone, Debug)]
+pub struct ChangeOrder {
+    /// Who.
+    pub by: String,
+    /// Of which proposal.
+    pub id: ProposalId,
+    /// The data set.
+    pub data: String,
+    /// What stands for its files as they were on the page.
+    pub version: [u8; 32],
+    /// The hash of the rules by which they are weighed.
+    pub rules: Option<[u8; 32]>,
+}
+
+impl ChangeOrder {
+    /// What the other of two stewards has to have agreed to: the same files.
+    #[must_use]
+    pub fn approval(&self) -> ApprovedTerms {
+        ApprovedTerms { data: self.data.clone(), words: self.version, runs: 0, days: 0 }
+    }
+}
+
+/// Takes data for those of a consent, where nothing stands against it: they are still those of the page, the
+/// program is the one that was consented to, and nobody is charged more than the consent allows.
+///
+/// # Errors
+/// What stands against it; or when the store cannot be written.
+pub fn take(
+    store: &Store,
+    settings: &HouseSettings,
+    order: &ChangeOrder,
+    study: &str,
+    weighed: &WeighedStudy,
+) -> Result<(), Error> {
+    if !weighed.refusals.is_empty() {
+        return Err(Error::refused(weighed.refusals.join("; ")));
+    }
+    if unhex(&weighed.version) != Some(order.version) {
+        return Err(Error::refused("the data changed again while they were read: look again"));
+    }
+    let record = store.standing(&order.id)?;
+    let identity = Identity::load(&settings.identity)?.fingerprint();
+    let record = record.ok_or_else(|| Error::input("there is no such proposal"))?;
+    let terms = record.place(&identity).and_then(|me| record.terms(me));
+    let terms = terms.ok_or_else(|| Error::refused("this organisation has not consented"))?;
+    if unhex(&weighed.program) != Some(terms.program) {
+        return Err(Error::refused("the study would run another program than was consented to"));
+    }
+    if !within(&bounds(&weighed.charges, terms.runs)?, &terms.charges) {
+        return Err(Error::refused("with these data it would charge more than was consented to"));
+    }
+    let set = set_of(settings, &order.data)?;
+    let (approval, separate) = (order.approval(), settings.policy.separate_duties);
+    let approval = set.two_person.then_some(&approval);
+    let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval, keys: &[] };
+    let at = crate::link::now_ms() / 1_000;
+    let act = RecordedAct { by: &order.by, what: "data taken as they are", to: study, at };
+    store.take_weighed(&act, &order.id, (&order.data, &order.version), &right)
+}
+
+/// Whether nobody is charged more than some bounds say.
+fn within(charges: &[ChargeBound], bounds: &[ChargeBound]) -> bool {
+    let value = |text: &str| text.parse::<Rational>().ok();
+    charges.iter().all(|charge| {
+        let bound = bounds.iter().find(|bound| bound.viewer == charge.viewer);
+        bound.is_some_and(|bound| {
+            value(&charge.rho).zip(value(&bound.rho)).is_some_and(|(rho, most)| rho <= most)
+                && value(&charge.delta).zip(value(&bound.delta)).is_some_and(|(delta, most)| delta <= most)
+        })
+    })
+}
+
+/// What came of a consent that nothing stands against.
+#[derive(Clone, Debug)]
+pub enum ConsentStep {
+    /// It is signed.
+    Signed(Box<ProposalRecord>),
+    /// It waits for the signature of a steward's own key.
+    Asked,
+}
+
+/// Consents for this organisation, where nothing stands against it; where the data set takes a steward's own
+/// key, keeps what is to be signed by it.
 ///
 /// # Errors
 /// What stands against it; or when the store cannot be written.
@@ -47,18 +139,12 @@ pub fn agree(
     settings: &HouseSettings,
     order: &AgreeOrder,
     weighed: &WeighedStudy,
-) -> Result<ProposalRecord, Error> {
+) -> Result<ConsentStep, Error> {
     if !weighed.refusals.is_empty() {
         return Err(Error::refused(weighed.refusals.join("; ")));
     }
     let identity = Identity::load(&settings.identity)?;
-    let hash = |text: &str| unhex::<32>(text).ok_or_else(|| Error::misuse("a hash has 64 digits"));
-    let (tag, version, program) = (hash(&weighed.tag)?, hash(&weighed.version)?, hash(&weighed.program)?);
-    let mut salt = [0; 32];
-    getrandom::fill(&mut salt).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
-    let at_ms = crate::link::now_ms();
-    let set = settings.data.get(&order.data);
-    let set = set.ok_or_else(|| Error::input(format!("there is no [data.{}]", order.data)))?;
+    let set = set_of(settings, &order.data)?;
     let two = set.two_person;
     if two && order.by == COMMAND_LINE {
         return Err(Error::refused(format!(
@@ -66,24 +152,116 @@ pub fn agree(
             order.data
         )));
     }
-    let approval = order.approval();
+    let by_rule = order.by == BY_RULE;
+    let keyed = !set.steward_keys.is_empty();
+    let study = store.proposal(&order.id)?.map(|row| row.study);
+    if by_rule && (two || keyed || !study.is_some_and(|study| settings.policy.auto.contains(&study))) {
+        return Err(Error::refused("no rule consents to this study: a steward decides"));
+    }
+    let at_ms = crate::link::now_ms();
+    let (terms, own) = terms(settings, order, weighed, two, at_ms)?;
+    if !keyed {
+        let approval = order.approval();
+        let separate = settings.policy.separate_duties;
+        let approval = two.then_some(&approval);
+        let right =
+            ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval, keys: &[] };
+        let speaker = Speaker { by: &order.by, identity: &identity, at_ms };
+        let record = store.consent(speaker, &order.id, terms, &own, &right)?;
+        return Ok(ConsentStep::Signed(Box::new(record)));
+    }
+    let record = store.standing(&order.id)?;
+    let record = record.ok_or_else(|| Error::input("there is no such proposal"))?;
+    let organisation = identity.fingerprint();
+    let recipients = record.parties().iter().filter(|party| **party != organisation).copied().collect();
+    let (study, proposal) = (record.study(), order.id);
+    let request = ConsentRequest { study, proposal, organisation, recipients, terms };
+    let to = record.study().full();
+    let what = "consent waits for a steward's own key";
+    let act = RecordedAct { by: &order.by, what, to: &to, at: at_ms / 1_000 };
+    store.keep_request(&act, &SealRequest { request, own, rules: order.rules, days: order.days })?;
+    Ok(ConsentStep::Asked)
+}
+
+fn set_of<'s>(settings: &'s HouseSettings, data: &str) -> Result<&'s DataSet, Error> {
+    settings.data.get(data).ok_or_else(|| Error::input(format!("there is no [data.{data}]")))
+}
+
+/// The terms of a consent, and what only this organisation knows of them.
+fn terms(
+    settings: &HouseSettings,
+    order: &AgreeOrder,
+    weighed: &WeighedStudy,
+    two: bool,
+    at_ms: u64,
+) -> Result<(ConsentTerms, OwnConsent), Error> {
+    let hash = |text: &str| unhex::<32>(text).ok_or_else(|| Error::misuse("a hash has 64 digits"));
+    let (tag, version, program) = (hash(&weighed.tag)?, hash(&weighed.version)?, hash(&weighed.program)?);
+    let mut salt = [0; 32];
+    getrandom::fill(&mut salt).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
     let terms = ConsentTerms {
         program,
         charges: bounds(&weighed.charges, order.runs)?,
-        words: approval.words,
+        words: digest_of_words(&order.words),
         data: commit_to_data(&salt, &tag),
         expires_ms: at_ms + order.days * DAY_MS,
         windows: Vec::new(),
         runs: order.runs,
-        persons: if two { 2 } else { 1 },
+        persons: if order.by == BY_RULE { 0 } else { 1 + u8::from(two) },
         seal: None,
     };
     let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
-    let own = OwnConsent { by, data, salt, tag, version, words };
+    let after = last_debit(settings)?;
+    Ok((terms, OwnConsent { by, data, salt, tag, version, words, after, taken: false }))
+}
+
+/// What is charged from here on counts towards a consent.
+fn last_debit(settings: &HouseSettings) -> Result<u64, Error> {
+    Ledger::look(&settings.ledger)?.last_debit()
+}
+
+/// Consents with the signature of a steward's own key, for whoever asked for it.
+///
+/// # Errors
+/// When nothing waits for it, it is of another key or for something else, or other rules hold by now; or when
+/// the store cannot be written.
+pub fn seal(
+    store: &Store,
+    settings: &HouseSettings,
+    by: &str,
+    id: &ProposalId,
+    seal: StewardSeal,
+) -> Result<ProposalRecord, Error> {
+    let at_ms = crate::link::now_ms();
+    let SealRequest { request, own, rules, days } = store.request(id, at_ms / 1_000)?.ok_or_else(|| {
+        Error::refused("nothing waits for a steward's signature, or it has waited for a week: consent again")
+    })?;
+    if own.by != by {
+        return Err(Error::refused(format!("{} asked for this signature, and gives it", own.by)));
+    }
+    let set = set_of(settings, &own.data)?;
+    let key = seal.steward();
+    if !set.steward_keys.contains(&key) {
+        let data = &own.data;
+        return Err(Error::refused(format!(
+            "{key} is no key of a steward of {data} (steward_keys of service.toml)"
+        )));
+    }
+    if !seal.is_of(&request) {
+        return Err(Error::refused(
+            "the signature is for something else: another study, other words or other terms. Sign the \
+             request that waits now",
+        ));
+    }
+    let own = OwnConsent { after: last_debit(settings)?, ..own };
+    let ConsentTerms { words, runs, .. } = request.terms;
+    let approval = ApprovedTerms { data: own.data.clone(), words, runs, days };
     let separate = settings.policy.separate_duties;
-    let approval = two.then_some(&approval);
-    let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval };
-    store.consent(Speaker { by: &order.by, identity: &identity, at_ms }, &order.id, terms, &own, &right)
+    let approval = set.two_person.then_some(&approval);
+    let right = ConsentRight { rules, stewards: &set.stewards, separate, approval, keys: &set.steward_keys };
+    let identity = Identity::load(&settings.identity)?;
+    let speaker = Speaker { by, identity: &identity, at_ms };
+    store.consent(speaker, id, ConsentTerms { seal: Some(seal), ..request.terms }, &own, &right)
 }
 
 /// How many matches of so many runs are paid for: sizes of each from the third one on again.
@@ -116,7 +294,7 @@ fn bounds(charges: &[WeighedCharge], runs: u8) -> Result<Vec<ChargeBound>, Error
 
 /// At least a number, as a statement holds it: what sizes cost is a sum of fractions, and may have more
 /// digits.
-fn bound(value: &Rational) -> String {
+pub fn bound(value: &Rational) -> String {
     let exact = value.to_string();
     if parse(&exact).is_some() && exact.len() <= 80 {
         return exact;

@@ -16,6 +16,7 @@ mod names;
 mod notices;
 mod passwords;
 mod policy;
+mod program_form;
 mod roles;
 mod rules;
 mod schedule;
@@ -27,13 +28,13 @@ mod totp;
 mod web;
 mod weigh;
 
-pub use agree::{AgreeOrder, agree};
+pub use agree::{AgreeOrder, ConsentStep, agree, seal};
 pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, is_account_name};
 pub use roles::Grant;
 pub use rules::RulesStanding;
-pub use secrets::SecretToken;
+pub use secrets::{SecretToken, SpokenCode};
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{
     Account, COMMAND_LINE, OutboxRow, ProposalFilter, ProposalRow, RecordedAct, RunRow, Speaker, Store,

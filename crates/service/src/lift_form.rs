@@ -23,13 +23,25 @@ pub const ALIKE: [(&str, &str, &str); 4] = [
 ];
 
 /// Reads a form: each field by its name, and what is wrong with it in a sentence.
-struct FormReader<'a> {
+pub struct FormReader<'a> {
     field: &'a dyn Fn(&str) -> &'a str,
-    wrong: Vec<String>,
+    /// What is wrong.
+    pub wrong: Vec<String>,
 }
 
 impl<'a> FormReader<'a> {
-    fn text(&mut self, name: &str, label: &str) -> String {
+    /// Of fields by their names.
+    pub fn new(field: &'a dyn Fn(&str) -> &'a str) -> Self {
+        Self { field, wrong: Vec::new() }
+    }
+
+    /// What stands in a field, without the blanks around it.
+    pub fn plain(&self, name: &str) -> &'a str {
+        (self.field)(name).trim()
+    }
+
+    /// In quotes; it has to be filled in.
+    pub fn text(&mut self, name: &str, label: &str) -> String {
         let value = (self.field)(name).trim();
         if value.is_empty() {
             self.wrong.push(format!("{label}: this has to be filled in."));
@@ -41,6 +53,26 @@ impl<'a> FormReader<'a> {
         Some((self.field)(name).trim()).filter(|value| !value.is_empty()).map(quoted)
     }
 
+    /// Labels with commas between them, as a list.
+    fn labels(&mut self, name: &str, label: &str) -> String {
+        let all = listed((self.field)(name));
+        if all.is_empty() {
+            self.wrong.push(format!("{label}: write them with commas between: north, south."));
+        }
+        format!("[{}]", all.join(", "))
+    }
+
+    /// A column whose values part people, where one is named.
+    fn categories(&mut self, name: &str, label: &str) -> Option<String> {
+        let column = self.may(name)?;
+        let values = self.labels(&format!("{name}-values"), label);
+        Some(format!("{{ column = {column}, values = {values} }}"))
+    }
+
+    fn ticked(&self, name: &str) -> bool {
+        (self.field)(name) == "yes"
+    }
+
     fn number(&mut self, name: &str, label: &str) -> u32 {
         let value = (self.field)(name).trim();
         value.parse().unwrap_or_else(|_| {
@@ -49,7 +81,8 @@ impl<'a> FormReader<'a> {
         })
     }
 
-    fn rho(&mut self, name: &str, label: &str) -> Option<Rational> {
+    /// A rho, where one is said.
+    pub fn rho(&mut self, name: &str, label: &str) -> Option<Rational> {
         let value = (self.field)(name).trim();
         if value.is_empty() {
             return None;
@@ -82,7 +115,7 @@ pub fn study_text<'a>(
     us: FormParty<'_>,
     them: FormParty<'_>,
 ) -> Result<String, Vec<String>> {
-    let mut form = FormReader { field, wrong: Vec::new() };
+    let mut form = FormReader::new(field);
     let mut text = String::from("format = \"tacit-study/1\"\nkind = \"lift\"\n");
     let name = form.text("name", "Name");
     let title = form.text("title", "Title");
@@ -103,14 +136,67 @@ pub fn study_text<'a>(
     if form.wrong.is_empty() { Ok(text) } else { Err(form.wrong) }
 }
 
-fn matched(form: &mut FormReader<'_>, text: &mut String) {
-    let identifier = form.text("identifier", "Matched by");
-    let chosen = (form.field)("alike");
-    let alike = ALIKE.iter().find(|(name, ..)| *name == chosen).unwrap_or(&ALIKE[0]).2;
+/// Fields of identifiers and of how each is made alike, with their labels; the first has to be there.
+pub const IDENTIFIERS: [(&str, &str, &str, &str); 3] = [
+    ("identifier", "Matched by the column", "alike", "Made alike"),
+    ("identifier-2", "And by the column", "alike-2", "Made alike"),
+    ("identifier-3", "And by the third column", "alike-3", "Made alike"),
+];
+
+/// Further counts: what the study calls them, and what people read.
+pub const COUNTS: [(&str, &str); 6] = [
+    ("converters", "people with an outcome"),
+    ("conversions", "outcomes that count"),
+    ("matches", "people whom both have"),
+    ("clamped_users", "people above the most that one counts"),
+    ("reached_conversions", "outcomes of people who were reached"),
+    ("reached_value", "amounts of people who were reached"),
+];
+
+/// What is shown of both arms: what the study calls it, and what people read.
+pub const MODES: [(&str, &str); 3] = [
+    ("sums", "totals of each arm, with noise; sizes of the arms with noise"),
+    ("variance", "the difference and its variance; exact sizes of the arms"),
+    ("algorithm1", "the difference and its standard error; exact sizes of the arms"),
+];
+
+/// How sure intervals are.
+pub const CONFIDENCE: [(&str, &str); 3] =
+    [("0.95", "95 of 100 hold"), ("0.90", "90 of 100 hold"), ("0.99", "99 of 100 hold")];
+
+/// Which of two lines of one identifier counts.
+pub const DUPLICATES: [(&str, &str); 3] = [
+    ("error", "are a mistake in the file"),
+    ("first", "count as the first one"),
+    ("merge", "are one row with both"),
+];
+
+/// The first name of a list that a field says, or of the list itself.
+fn one_of<'l>(chosen: &str, among: &[(&'l str, &str)]) -> &'l str {
+    among.iter().find(|(name, _)| *name == chosen).unwrap_or(&among[0]).0
+}
+
+/// Texts with commas between them, in quotes.
+pub fn listed(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(quoted).collect()
+}
+
+/// How rows are matched, and the unit of privacy.
+pub fn matched(form: &mut FormReader<'_>, text: &mut String) {
+    let mut all = Vec::new();
+    for (place, (name, label, alike, _)) in IDENTIFIERS.into_iter().enumerate() {
+        let column = if place == 0 { Some(form.text(name, label)) } else { form.may(name) };
+        let Some(column) = column else { continue };
+        let chosen = (form.field)(alike);
+        let alike = ALIKE.iter().find(|(name, ..)| *name == chosen).unwrap_or(&ALIKE[0]).2;
+        all.push(format!("{{ name = {column}, normalise = {alike} }}"));
+    }
+    let duplicates = one_of((form.field)("duplicates"), &DUPLICATES);
     let _ = write!(
         text,
-        "[match]\nprotocol = \"pid\"\nidentifiers = [{{ name = {identifier}, normalise = {alike} }}]\n\
-         duplicates = \"error\"\n[privacy]\nunit = \"person\"\n"
+        "[match]\nprotocol = \"pid\"\nidentifiers = [{}]\nduplicates = \"{duplicates}\"\n[privacy]\nunit = \
+         \"person\"\n",
+        all.join(", ")
     );
 }
 
@@ -127,11 +213,20 @@ fn treated(form: &mut FormReader<'_>, text: &mut String) {
     let arm = form.text("arm", "Column of the arm");
     let (test, control) = (form.text("test", "Treated are"), form.text("control", "Compared with"));
     let opportunity = form.text("opportunity", "Column of the day of treatment");
+    let left = listed((form.field)("leave-out"));
+    let left = (!left.is_empty()).then(|| format!(", leave_out = [{}]", left.join(", ")));
+    let left = left.unwrap_or_default();
     let _ = write!(
         text,
-        "[publisher]\narm = {{ column = {arm}, test = {test}, control = {control} }}\n\
+        "[publisher]\narm = {{ column = {arm}, test = {test}, control = {control}{left} }}\n\
          opportunity = {{ column = {opportunity}, type = \"time\" }}\n"
     );
+    if let Some(column) = form.may("impressions") {
+        let _ = writeln!(text, "impressions = {{ column = {column}, type = \"u16\" }}");
+    }
+    if let Some(breakdown) = form.categories("breakdown", "Groups of the treated") {
+        let _ = writeln!(text, "breakdown = {breakdown}");
+    }
 }
 
 fn happened(form: &mut FormReader<'_>, text: &mut String) {
@@ -151,11 +246,11 @@ fn happened(form: &mut FormReader<'_>, text: &mut String) {
     }
     let most = form.number("events", "Outcomes of one person, at most");
     let clamp = form.number("clamp", "One person counts at most");
-    let _ = write!(
-        text,
-        "max_events = {most}\noverflow = \"keep-earliest\"\n[lift]\ncounts_after = \"opportunity\"\nclamp = \
-         {clamp}\n"
-    );
+    let _ = write!(text, "max_events = {most}\noverflow = \"keep-earliest\"\n");
+    if let Some(cohort) = form.categories("cohort", "Groups of those with outcomes") {
+        let _ = writeln!(text, "cohort = {cohort}");
+    }
+    let _ = write!(text, "[lift]\ncounts_after = \"opportunity\"\nclamp = {clamp}\n");
     if form.may("within").is_some() {
         let within = form.number("within", "Within");
         let _ = writeln!(text, "within = {within}");
@@ -167,9 +262,15 @@ fn happened(form: &mut FormReader<'_>, text: &mut String) {
 
 fn released(form: &mut FormReader<'_>, text: &mut String, (us, them): (&str, &str)) {
     let least = form.number("least", "Smallest group that is shown");
+    let mode = one_of((form.field)("mode"), &MODES);
+    let confidence = one_of((form.field)("confidence"), &CONFIDENCE);
+    let also = COUNTS.iter().filter(|(name, _)| form.ticked(&format!("also-{name}")));
+    let also: Vec<String> = also.map(|(name, _)| quoted(name)).collect();
     let _ = write!(
         text,
-        "[release]\nmode = \"sums\"\nconfidence = 0.95\nnoise = \"inside\"\nminimum_group = {least}\n"
+        "[release]\nmode = \"{mode}\"\nconfidence = {confidence}\nnoise = \"inside\"\nminimum_group = \
+         {least}\nalso = [{}]\n",
+        also.join(", ")
     );
     let public = form.rho("rho", "Rho of the public result");
     let own = [("rho-them", "Rho of what they alone see", them), ("rho-us", "Rho of what you alone see", us)];
@@ -239,6 +340,58 @@ mod tests {
             .replace("[compute]", "[privacy]\nunit = \"person\"\n[compute]");
         let example = study::StudyFile::parse("example", &example).expect("it reads");
         assert_eq!(made.hash(), example.hash(), "{text}");
+    }
+
+    #[test]
+    fn everything_that_the_form_asks_stands_in_the_study() {
+        let mut fields = polio();
+        fields.extend([
+            ("identifier-2", "telephone"),
+            ("alike-2", "digits"),
+            ("duplicates", "first"),
+            ("leave-out", "observed, \"none\""),
+            ("impressions", "visits"),
+            ("breakdown", "region"),
+            ("breakdown-values", "north, south"),
+            ("cohort", "age_group"),
+            ("cohort-values", "6, 7,8"),
+            ("also-converters", "yes"),
+            ("also-reached_value", "yes"),
+            ("confidence", "0.99"),
+            ("rho-us", "0.05"),
+        ]);
+        let text = made(&fields).expect("a study");
+        let file = study::StudyFile::parse("made", &text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let study = file.first();
+        let study::Question::Lift(lift) = &study.kind else { panic!("a lift study") };
+        let names: Vec<&str> = study.matching.identifiers.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["child_id", "telephone"]);
+        assert_eq!(lift.publisher.leave_out, ["observed", "\"none\""]);
+        assert_eq!(lift.publisher.breakdown.as_ref().expect("one").values, ["north", "south"]);
+        assert_eq!(lift.advertisers[0].cohort.as_ref().expect("one").values, ["6", "7", "8"]);
+        assert_eq!(lift.release.also.len(), 2);
+        assert_eq!(lift.release.confidence.percent(), 99);
+        assert_eq!(lift.release.to.len(), 1);
+        // A mode that publishes sizes is a study, too, and what is not filled in is said.
+        let mut fields = polio();
+        fields.extend([("mode", "variance"), ("breakdown", "region")]);
+        let wrong = made(&fields).expect_err("no values").join("\n");
+        assert_eq!(wrong, "Groups of the treated: write them with commas between: north, south.");
+        fields.remove("breakdown");
+        let text = made(&fields).expect("a study");
+        let file = study::StudyFile::parse("made", &text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let study::Question::Lift(lift) = &file.first().kind else { panic!("a lift study") };
+        assert_eq!(lift.release.mode.name(), "variance");
+    }
+
+    #[test]
+    fn names_of_the_form_are_those_of_studies() {
+        for (name, _) in COUNTS {
+            assert!(study::Also::NAMES.iter().any(|(known, _)| *known == name), "{name}");
+        }
+        for (name, _) in MODES {
+            assert!(study::ReleaseMode::NAMES.iter().any(|(known, _)| *known == name), "{name}");
+        }
     }
 
     #[test]

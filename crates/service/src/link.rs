@@ -50,6 +50,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// When the port is taken.
 pub async fn run(house: Arc<House>) -> Result<(), Error> {
     let settings = house.rules().settings;
+    // The store may be an older copy than what they have of it.
+    house.store().hear_anew(&settings.peers.values().map(|peer| peer.key).collect::<Vec<_>>())?;
     if let Some(link) = &settings.link {
         let bound = TcpListener::bind(&link.listen).await;
         let listener = bound

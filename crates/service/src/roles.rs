@@ -129,6 +129,8 @@ pub enum Action {
     Propose,
     /// See that a study is there, what it would reveal, and where it stands.
     SeeStudy,
+    /// Read the file of a study, which names columns and values.
+    ReadStudy,
     /// Write a note to the other parties of a study.
     Note,
     /// Consent to a study, or refuse it.
@@ -206,7 +208,7 @@ fn may_with(actor: &Asker, action: Action, study: StudySubject<'_>, is: &dyn Fn(
     let given = study.given && is(HouseRole::Viewer);
     match action {
         Action::SeeStudy => own || answers || is(HouseRole::Analyst) || is(HouseRole::Operator) || given,
-        Action::Note => own || answers || is(HouseRole::Analyst),
+        Action::ReadStudy | Action::Note => own || answers || is(HouseRole::Analyst),
         Action::Decide => answers && (!actor.separate || study.by != actor.name),
         Action::Withdraw => own || answers,
         Action::Run => own || answers || is(HouseRole::Operator),

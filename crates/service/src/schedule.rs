@@ -5,14 +5,19 @@
 //! A run is a process of its own, which ends with the service. What it keeps of its progress belongs to the
 //! proposal, so the run after one that broke off goes on from there.
 
+mod consented;
+mod decided;
 mod job;
 mod settle;
+#[cfg(test)]
+mod tests;
 
 pub use job::{Jobs, party_file};
 
+use crate::agree::BY_RULE;
 use crate::link::now_ms;
 use crate::settings::HouseSettings;
-use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker};
+use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker, UNHEARD};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
@@ -33,6 +38,8 @@ const ASK: Duration = Duration::from_millis(100);
 const RUNS_OUT: Duration = Duration::from_secs(60);
 /// How long an offer of a run holds.
 const OFFER_MS: u64 = 10 * 60_000;
+/// Why no run begins where the data are others than those of the consent.
+const DATA: &str = "data";
 /// Proposals of a look.
 const PROPOSALS: usize = 1_000;
 
@@ -47,6 +54,7 @@ pub fn run(house: Arc<House>) {
                 && now != version
             {
                 version = now;
+                house.look_at_rules();
                 house.store().ring();
             }
             let changed = changes.has_changed().unwrap_or(true);
@@ -135,6 +143,13 @@ impl<'a> Look<'a> {
 
 fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
     let Some(look) = Look::of(house, row)? else { return Ok(()) };
+    // A process that runs was begun after all were heard.
+    if house.jobs().run_of(&row.id).is_none() && house.store().is_unheard(&row.id)? {
+        return Ok(());
+    }
+    if decided::decides(&look)? {
+        return Ok(());
+    }
     if let Some(said) = look.record.runs_out(look.me, look.now_ms) {
         return look.say(said);
     }
@@ -184,11 +199,14 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
         return ends("peer", "not-ready", why);
     }
     match offers.into_iter().collect::<Option<Vec<RunOffer>>>() {
-        Some(_) if delays(look).is_some() => Ok(()),
+        Some(_) if delays(look).is_some() || has_no_place(look)?.is_some() => Ok(()),
         // A port is the peer's word: the next offer may have another.
         Some(offers) => match job::wrong_port(&look.settings, &look.record, look.me, &offers) {
             Some(why) => end(look.house, &look.row.id, run, ("peer", "not-ready", &why)),
-            None => begin(look, run, &offers),
+            None => match consented::is_spent(look, offers[look.me].goes_on)? {
+                Some(why) => ends(consented::BUDGET, "charges", &why),
+                None => begin(look, run, &offers),
+            },
         },
         None => Ok(()),
     }
@@ -227,7 +245,7 @@ fn begin(look: &Look<'_>, run: u32, offers: &[RunOffer]) -> Result<(), Error> {
     let nonces = offers.iter().map(|offer| offer.nonce).collect();
     let Some(speaker) = look.speaker() else { return Ok(()) };
     house.store().start_run(speaker, &id, run, nonces)?;
-    job::start(house, id, run, folder);
+    job::start(house, id, run, folder, job::longest(look));
     Ok(())
 }
 
@@ -238,10 +256,9 @@ fn may_offer(look: &Look<'_>) -> Result<(), Error> {
     if !agreed || waits_for(look, run)?.is_some() {
         return Ok(());
     }
-    let runs = look.house.store().runs(&look.row.id)?;
-    let goes_on = job::goes_on(&look.house.jobs_folder(), &look.settings.ledger, &look.record, &runs);
+    let goes_on = goes_on(look)?;
     let may = look.view.may(look.me, statements::Act::Ready { run, goes_on });
-    if may.is_err() {
+    if may.is_err() || consented::is_spent(look, goes_on)?.is_some() {
         return Ok(());
     }
     let (Some(speaker), Some(port)) = (look.speaker(), port(look)?) else { return Ok(()) };
@@ -249,7 +266,21 @@ fn may_offer(look: &Look<'_>) -> Result<(), Error> {
     getrandom::fill(&mut nonce).map_err(|_| Error::misuse("no randomness"))?;
     let offer =
         RunOffer { run, goes_on, nonce, earliest_ms: look.now_ms, latest_ms: look.now_ms + OFFER_MS, port };
-    look.house.store().offer_run(speaker, &look.row.id, offer).map(drop)
+    look.house.store().offer_run(speaker, &look.row.id, offer)?;
+    if look.row.next_ms > look.now_ms {
+        look.house.jobs().was_early(look.row.id, look.now_ms);
+    }
+    Ok(())
+}
+
+/// Whether the next run is none begun anew.
+fn goes_on(look: &Look<'_>) -> Result<bool, Error> {
+    let store = look.house.store();
+    let Some(own) = store.own_consent(&look.row.id)? else { return Ok(false) };
+    let Some(set) = look.settings.data.get(&own.data) else { return Ok(false) };
+    let Some(bounds) = consented::bounds(&look.record, look.me, &own, set)? else { return Ok(false) };
+    let (runs, jobs) = (store.runs(&look.row.id)?, look.house.jobs_folder());
+    consented::goes_on(&jobs, &look.settings.ledger, &look.record, &runs, &bounds)
 }
 
 /// A free port of the own range; 0 where the peer listens, because this side dials. None: all are in use.
@@ -277,13 +308,21 @@ fn nobody_listens(look: &Look<'_>, run: u32, port: u16) -> bool {
 /// # Errors
 /// When the store cannot be read.
 fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
-    let Look { house, settings, row, now_ms, .. } = look;
+    let Look { house, row, now_ms, .. } = look;
+    if house.store().is_unheard(&row.id)? {
+        return Ok(Some(UNHEARD.to_owned()));
+    }
     if let Some(why) = &row.held {
+        let why = match why.as_str() {
+            consented::BUDGET => "what was consented to is charged; whoever wants it proposes it again",
+            why => why,
+        };
         return Ok(Some(format!("a person has to say that it goes on: {why}")));
     }
     let ready = |party: &statements::Standing| party.runs().contains_key(&run);
-    // Who waited for this side need not wait longer.
-    if row.next_ms > *now_ms && !look.view.standings.iter().any(ready) {
+    // Who waited for this side need not wait longer; once an hour, or it would take all turns.
+    let is_early = look.view.standings.iter().any(ready) && house.jobs().may_be_early(&row.id, *now_ms);
+    if row.next_ms > *now_ms && !is_early {
         return Ok(Some("the next try is later".to_owned()));
     }
     if let Some(why) = against_rules(look)? {
@@ -292,8 +331,8 @@ fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
     if let Some(why) = delays(look) {
         return Ok(Some(why.to_owned()));
     }
-    if house.store().open_runs()?.len() as u64 >= settings.policy.max_jobs {
-        return Ok(Some("other runs go first".to_owned()));
+    if let Some(why) = has_no_place(look)? {
+        return Ok(Some(why.to_owned()));
     }
     match port(look)? {
         None => return Ok(Some("all run_ports are in use".to_owned())),
@@ -303,6 +342,28 @@ fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
         Some(_) => (),
     }
     data_changed(look)
+}
+
+/// Why there is no place for one more process. What is only offered holds none, so a peer that never comes
+/// takes none. The last of several is not for a peer that has all others, where there are other peers.
+fn has_no_place(look: &Look<'_>) -> Result<Option<&'static str>, Error> {
+    let (most, store) = (look.settings.policy.max_jobs, look.house.store());
+    let runs = store.open_runs()?;
+    let begun: Vec<&RunRow> = runs.iter().filter(|run| run.begun_ms.is_some()).collect();
+    if begun.len() as u64 >= most {
+        return Ok(Some("other runs go first"));
+    }
+    let share = most.saturating_sub(1).max(1);
+    if look.settings.peers.len() < 2 || (begun.len() as u64) < share {
+        return Ok(None);
+    }
+    for peer in look.peers() {
+        let is_with = |run: &&&RunRow| store.is_party(&run.proposal, peer).unwrap_or(true);
+        if begun.iter().filter(is_with).count() as u64 >= share {
+            return Ok(Some("another run with this organisation goes first"));
+        }
+    }
+    Ok(None)
 }
 
 /// What stands against a run and may pass by itself.
@@ -324,6 +385,7 @@ fn delays(look: &Look<'_>) -> Option<&'static str> {
             Some("the audit log here is not the one that the peer has signed")
         }
         link if link.since_ms.is_none() => Some("there is no connection to the other service"),
+        link if link.ahead_ms.is_none() => Some("the clocks have not been compared yet"),
         link if link.is_skewed() => Some("the clocks are more than five minutes apart"),
         link if link.older_store => Some("this store is an older copy than what the peer has of it"),
         _ => None,
@@ -344,8 +406,18 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
         return Ok(Some("this organisation is no party of the study".to_owned()));
     };
     let mut all = crate::weigh::rules(&look.settings, set, &file, me);
+    let proposer = look.record.parties()[look.record.proposer()];
+    if let Some((name, peer)) = crate::link::peer_of(&look.settings, &proposer) {
+        let kind = crate::policy::kind_of(file.first());
+        if !peer.kinds.iter().any(|allowed| allowed == kind) {
+            all.push(format!("{name} may propose no studies of kind {kind} (kinds)"));
+        }
+    }
     if set.two_person && look.record.terms(look.me).is_some_and(|terms| terms.persons < 2) {
         all.push("one steward consented, and two have to (two_person)".to_owned());
+    }
+    if own.by == BY_RULE && !look.settings.policy.auto.contains(&look.row.study) {
+        all.push("it was consented to by policy.auto, which does not name it any more".to_owned());
     }
     Ok((!all.is_empty()).then(|| format!("the rules do not allow it any more: {}", all.join("; "))))
 }
@@ -365,7 +437,7 @@ fn data_changed(look: &Look<'_>) -> Result<Option<String>, Error> {
         to: &look.row.study.full(),
         at: look.now_ms / 1_000,
     };
-    look.house.store().hold(&act, &look.row.id, Some("data"), 0)?;
+    look.house.store().hold(&act, &look.row.id, Some(DATA), 0)?;
     look.house.notify("data", &look.row.id);
     Ok(Some("the data changed since consent".to_owned()))
 }
@@ -394,41 +466,3 @@ fn next_try(runs: &[RunRow], now_ms: u64) -> u64 {
 
 /// Runs by proposal.
 type RunningJobs = HashMap<statements::ProposalId, job::RunningJob>;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_that_is_in_use_is_not_offered() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        assert_eq!(free_port(port..=port, &[], "127.0.0.1"), None, "another program has it");
-        drop(listener);
-        assert_eq!(free_port(port..=port, &[port], "127.0.0.1"), None, "a run has it");
-    }
-
-    #[test]
-    fn each_failure_waits_longer_than_the_one_before() {
-        let row = |outcome: Option<&str>| RunRow {
-            proposal: statements::ProposalId([1; 16]),
-            run: 1,
-            port: 0,
-            made_ms: 0,
-            begun_ms: None,
-            ended_ms: None,
-            outcome: outcome.map(str::to_owned),
-            kind: None,
-            code: None,
-            message: None,
-        };
-        let next = |outcomes: &[&str]| {
-            let over = outcomes.iter().map(|outcome| row(Some(outcome)));
-            next_try(&over.chain([row(None)]).collect::<Vec<_>>(), 0) / 1_000
-        };
-        assert_eq!(next(&[]), 2);
-        assert_eq!(next(&["failed"]), 60);
-        assert_eq!(next(&["failed", "answered"]), 2);
-        assert_eq!(next(&["failed"; 9]), 7_200);
-    }
-}

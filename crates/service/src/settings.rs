@@ -148,6 +148,8 @@ pub struct DataSet {
     pub changes_allowed: bool,
     /// Whether two stewards must agree.
     pub two_person: bool,
+    /// Keys of stewards, of which one signs each consent; empty: none is asked for.
+    pub steward_keys: Vec<KeyFingerprint>,
 }
 
 /// `[policy]`.
@@ -179,6 +181,8 @@ pub struct ServicePolicy {
     pub max_jobs: u64,
     /// Most memory of all runs, in bytes.
     pub jobs_memory: u64,
+    /// Most seconds of one run; none: by what it is expected to take.
+    pub longest_run: Option<u64>,
     /// Whether who proposed a study may not consent to it.
     pub separate_duties: bool,
     /// Roles whose people sign in with a second step.

@@ -13,6 +13,7 @@ mod confirmations;
 mod consents;
 mod drafts;
 mod layout;
+mod requests;
 mod runs;
 mod second;
 mod sessions;
@@ -22,18 +23,21 @@ mod studies_tests;
 #[cfg(test)]
 mod tests;
 mod tries;
+mod unheard;
 
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
 pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight};
+pub use requests::SealRequest;
 pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
     ALREADY_OPEN, Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE,
     STOPPED, SeenBy, Speaker, kind_of,
 };
-pub use tries::Allowed;
+pub use tries::{Allowed, tried_by_proxy};
+pub use unheard::UNHEARD;
 
 use base::Error;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
@@ -42,6 +46,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+use studies::RecordShelf;
 use tokio::sync::watch;
 
 /// How long a writer waits for another process, such as `tacit service account`.
@@ -52,6 +57,8 @@ pub struct Store {
     connection: Mutex<Connection>,
     path: PathBuf,
     changed: watch::Sender<u64>,
+    /// What was read and checked of proposals before.
+    shelf: Mutex<RecordShelf>,
 }
 
 /// Who does something, to what.
@@ -101,7 +108,8 @@ impl Store {
         configure(&connection).map_err(explain)?;
         layout::settle(&mut connection, path)?;
         let changed = watch::Sender::new(0);
-        Ok(Self { connection: Mutex::new(connection), path: path.to_owned(), changed })
+        let (connection, shelf) = (Mutex::new(connection), Mutex::default());
+        Ok(Self { connection, path: path.to_owned(), changed, shelf })
     }
 
     /// Tells that something was said, or came, or that a run came further.

@@ -3,14 +3,15 @@
 
 use base::{Error, PartyId};
 use job::check::{CheckSizes, CheckedSide, SideReport};
+use job::plan::{Assumed, OutcomeGuess, interval_curves};
 use job::told;
 use page::lines::Fact;
-use page::numbers::{bytes, counted, duration};
+use page::numbers::{bytes, counted, duration, plain};
 use release::Rational;
 use release::rational::{parse, ratio, shown};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use study::StudyFile;
+use study::{Question, StudyFile};
 
 /// Columns of what is shown as a table of text.
 const COLUMNS: usize = 76;
@@ -124,6 +125,33 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     let sizes = me.map(|me| privacy::dummies::charge(study, PartyId(me))).transpose()?.flatten();
     let sizes = sizes.map_or_else(|| ratio(0, 1), |sizes| sizes.rho);
     Ok(StudyTold { file: agreed, text, program, sections, rho, sizes })
+}
+
+/// The names of the columns of [`choices`].
+pub const CHOICES: [&str; 4] = ["Setting", "Value", "Half of the interval", "Of which chance alone"];
+
+/// What other rho, clamps, rows and modes would do to the interval of a lift study, as `tacit plan --figure`
+/// draws it. Nothing for studies of other kinds.
+///
+/// # Errors
+/// When nobody says what outcomes are like, or with such rows nothing would be shown.
+pub fn choices(told: &StudyTold, rows: [u64; 2], mean: f64) -> Result<Vec<[String; 4]>, Error> {
+    let Question::Lift(lift) = &told.file.first().kind else { return Ok(Vec::new()) };
+    let assumed = Assumed { rows, both: None, outcome: Some(OutcomeGuess::told(mean)) };
+    let curves = interval_curves(told.file.first(), &assumed, None)?;
+    let rows = curves.iter().flat_map(|curve| {
+        curve.points.iter().map(|point| {
+            let of_mode = curve.setting == "mode" && point.value == lift.release.mode.name();
+            let chosen = of_mode || curve.setting != "mode" && point.at == curve.chosen;
+            let mark = if chosen { " (this study)" } else { "" };
+            let [whole, chance] = match &point.half {
+                Ok(half) => [plain(half.whole, 3), plain(half.chance, 3)],
+                Err(why) => [format!("nothing is shown: {why}"), String::new()],
+            };
+            [curve.setting.to_owned(), format!("{}{mark}", point.value), whole, chance]
+        })
+    });
+    Ok(rows.collect())
 }
 
 /// What no report can say of itself.
@@ -248,6 +276,15 @@ mod tests {
         let words = told.words();
         assert!(words.contains("drawn inside the computation") || words.contains("Drawn inside"), "{words}");
         assert_eq!(tell(&told.text, "", None).expect("again").text, told.text);
+    }
+
+    #[test]
+    fn choices_are_compared_where_somebody_guesses_outcomes() {
+        let told = tell(LIFT, "", None).expect("told");
+        let rows = choices(&told, [400_000, 2_000], 0.0006).expect("compared");
+        let of = |setting: &str| rows.iter().filter(|row| row[0] == setting).count();
+        assert!(of("rho") > 3 && of("clamp") > 0 && of("rows") > 3 && of("mode") == 3, "{rows:?}");
+        assert!(rows.iter().any(|row| row[1] == "sums (this study)"), "{rows:?}");
     }
 
     #[test]

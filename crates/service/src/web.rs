@@ -1,25 +1,28 @@
-//! The page: one process, TLS 1.3 alone, no script needed. What a person asks for is decided and done by
-//! ordinary functions on threads that may wait; only connections are asynchronous.
+//! The page: one process, TLS 1.3 alone but for `tacit service demo`, no script needed. What a person asks
+//! for is decided and done by ordinary functions on threads that may wait; only connections are asynchronous.
 
 mod answer;
 mod buckets;
 mod certificate;
 mod checking;
+mod demo;
 mod door;
 mod events;
 mod guard;
 mod listen;
 mod pages;
+mod places;
 mod shell;
 #[cfg(test)]
 mod staff_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod visit;
 mod watch;
 mod weighing;
 
 pub use listen::{Listening, listen};
+pub(crate) use weighing::{WeighOrder, Weighed, start as weigh_for};
 
 use crate::link::{LinkBoard, LinkKeys};
 use crate::passwords::PasswordDesk;
@@ -31,7 +34,9 @@ use crate::told::ToldShelf;
 use base::Error;
 use buckets::Buckets;
 use checking::Checking;
+use demo::DemoHouse;
 use net::{Identity, KeyFingerprint};
+use places::HeldPlaces;
 use statements::ProposalId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,12 +44,16 @@ use std::time::SystemTime;
 use watch::LogWatch;
 use weighing::Weighing;
 
+/// Streams of events at once, of all and of one session.
+const STREAMS: [usize; 2] = [800, 4];
+
 /// All that a running service has.
 pub struct House {
     store: Arc<Store>,
     rules: Rules,
     desk: PasswordDesk,
     buckets: Buckets,
+    streams: Arc<HeldPlaces>,
     checking: Checking,
     watch: LogWatch,
     /// Held while a peer is tested: that takes a thread for up to a minute.
@@ -56,6 +65,7 @@ pub struct House {
     links: LinkBoard,
     link_keys: LinkKeys,
     jobs: Jobs,
+    demo: Option<DemoHouse>,
 }
 
 impl House {
@@ -76,6 +86,7 @@ impl House {
             rules,
             desk: PasswordDesk::open()?,
             buckets: Buckets::default(),
+            streams: HeldPlaces::new(STREAMS[0], STREAMS[1]),
             checking: Checking::default(),
             watch: LogWatch::default(),
             testing: std::sync::Mutex::default(),
@@ -86,6 +97,7 @@ impl House {
             links: LinkBoard::default(),
             link_keys: LinkKeys::default(),
             jobs: Jobs::default(),
+            demo: None,
         })
     }
 
@@ -151,6 +163,11 @@ impl House {
         if let Err(error) = self.store.record(&act) {
             eprintln!("warning: {error}");
         }
+    }
+
+    /// Looks at the rules anew: another process may have accepted others.
+    pub(crate) fn look_at_rules(&self) {
+        self.rules.look(&self.store, now());
     }
 
     /// What holds now.

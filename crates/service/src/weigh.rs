@@ -12,7 +12,7 @@ use release::rational::{Rational, ratio};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use study::party::PartySettings;
-use study::{EventValue, NoiseFrom, Participant, PartyRole, Question, Study, StudyFile};
+use study::{EventValue, Participant, PartyRole, Question, Study, StudyFile};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,6 @@ pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<Weighed
     let checked = check(&party, &Opened::of(&party)?)?;
     refusals.extend(outlook(&party, &checked)?.refusals);
     let Some(run) = checked.first() else { return Err(Error::misuse("a party takes part in a run")) };
-    refusals.extend(too_much_delta(settings, run)?);
     if run.inputs.rows_kept < set.least_rows {
         let (have, least) =
             (page::numbers::count(run.inputs.rows_kept), page::numbers::count(set.least_rows));
@@ -89,35 +88,11 @@ pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<Weighed
 
 /// What the rules of `service.toml` say against a study on a data set, as far as the study says it.
 pub fn rules(settings: &HouseSettings, set: &DataSet, file: &StudyFile, me: &Participant) -> Vec<String> {
-    let (policy, study) = (&settings.policy, file.first());
-    let mut all = Vec::new();
-    let kind = match &study.kind {
-        Question::Lift(lift) => {
-            if lift.release.minimum_group < policy.minimum_group {
-                all.push(format!("it shows groups of fewer than {} (minimum_group)", policy.minimum_group));
-            }
-            "lift"
-        }
-        Question::Program(_) => "program",
-        Question::Match(_) => "match",
-    };
-    if !policy.kinds.iter().any(|allowed| allowed == kind) {
-        all.push(format!("studies of kind {kind} are not allowed here (policy.kinds)"));
-    }
-    if !policy.studies.is_empty() && !policy.studies.contains(&file.hash()) {
-        all.push("it is none of the studies that are allowed here (policy.studies)".to_owned());
-    }
-    all.extend(unsaid(settings, set, file));
-    if study.matching.dummies.is_none() && !policy.without_dummies {
-        all.push("its match shows exact sizes (policy.dummies)".to_owned());
-    }
-    if let NoiseFrom::CutAndChoose(candidates) = study.noise()
-        && u64::from(candidates) < policy.candidates
-    {
-        all.push(format!(
-            "its noise is checked with fewer than {} candidates (policy.candidates)",
-            policy.candidates
-        ));
+    let study = file.first();
+    let own = me.key.parse().map(|own| crate::policy::broken(&settings.policy, own, file));
+    let mut all: Vec<String> = own.unwrap_or_default().into_iter().map(|broken| broken.why).collect();
+    if study.matching.dummies.is_some() && set.delta_places.is_none() {
+        all.push("its match has a delta, and no study that has one may use these data (delta)".to_owned());
     }
     for party in file.parties.iter().filter(|party| party.key != me.key) {
         let known = settings.peers.iter().find(|(_, peer)| peer.key.to_string() == party.key);
@@ -135,40 +110,6 @@ pub fn rules(settings: &HouseSettings, set: &DataSet, file: &StudyFile, me: &Par
         all.push(format!("it reads columns that no study may read: {}", foreign.join(", ")));
     }
     all
-}
-
-/// The bounds that a study needs and nobody has said: then nothing is allowed, whatever a run would take for
-/// granted.
-fn unsaid(settings: &HouseSettings, set: &DataSet, file: &StudyFile) -> Vec<String> {
-    let policy = &settings.policy;
-    let mut all = Vec::new();
-    if policy.max_rho.is_none() {
-        all.push("no study may spend anything here (policy.max_rho)".to_owned());
-    }
-    if file.first().matching.dummies.is_some() {
-        if policy.max_delta_places.is_none() {
-            all.push("its match has a delta, and no study may have one here (policy.max_delta)".to_owned());
-        }
-        if set.delta_places.is_none() {
-            all.push(
-                "its match has a delta, and no study that has one may use these data (delta)".to_owned(),
-            );
-        }
-    }
-    all
-}
-
-/// What stands against the delta of one match.
-fn too_much_delta(settings: &HouseSettings, run: &Checked) -> Result<Option<String>, Error> {
-    let charge = privacy::dummies::charge(&run.study, run.me)?;
-    let (Some(charge), Some(places)) = (charge, settings.policy.max_delta_places) else { return Ok(None) };
-    let most = ratio(1u64, 10u64.pow(places.into()));
-    Ok((charge.delta > most).then(|| {
-        let delta = release::rational::small(&charge.delta);
-        format!(
-            "its match has a delta of {delta}, and a study may have at most 1e-{places} (policy.max_delta)"
-        )
-    }))
 }
 
 /// The columns of its own file that a study makes a party read.

@@ -32,7 +32,7 @@ pub use said::{
     RunWindow, Said,
 };
 pub use signed::SignedStatement;
-pub use steward::{ConsentFile, ConsentRequest, StewardSeal, commit_to_data, digest_of_words};
+pub use steward::{ConsentFile, ConsentRequest, StewardSeal, commit_to_data, digest_of_words, ssh_key};
 pub use words::{Naming, moment};
 
 /// Version of the bytes of a statement.

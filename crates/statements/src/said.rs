@@ -86,7 +86,7 @@ pub struct ConsentTerms {
     pub windows: Vec<RunWindow>,
     /// Runs that may begin anew, 1 to [`RUNS_ANEW`]; one that goes on where another broke off is none.
     pub runs: u8,
-    /// People who agreed: 1 or 2.
+    /// People who agreed: 1 or 2; 0: a rule of the organisation did, without a person.
     pub persons: u8,
     /// What a steward signed with a key that need not be on the machine.
     pub seal: Option<StewardSeal>,
@@ -367,7 +367,7 @@ impl ConsentTerms {
         let windows = from.windows()?;
         let [runs, persons] = from.bytes()?;
         let seal = if from.flag()? { Some(StewardSeal::of(from.bytes()?)) } else { None };
-        let fits = (1..=RUNS_ANEW).contains(&runs) && (1..=2).contains(&persons);
+        let fits = (1..=RUNS_ANEW).contains(&runs) && persons <= 2;
         fits.then_some(Self { program, charges, words, data, expires_ms, windows, runs, persons, seal })
     }
 }

@@ -243,8 +243,10 @@ fn consent_words(who: &str, terms: &ConsentTerms, name: &dyn Fn(&KeyFingerprint)
     if !terms.windows.is_empty() {
         let _ = write!(text, " Runs may begin {}.", spans(&terms.windows));
     }
-    if terms.persons == 2 {
-        text += " Two people agreed.";
+    match terms.persons {
+        0 => text += " A rule agreed, without a person.",
+        2 => text += " Two people agreed.",
+        _ => {}
     }
     if let Some(seal) = &terms.seal {
         let _ = write!(text, " A steward signed with the key {}.", seal.steward());

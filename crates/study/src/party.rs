@@ -22,7 +22,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use store::StoreOptions;
 
-pub use bounds::{Period, RunRate};
+pub use bounds::{AgreedBounds, AgreedCharge, Period, RunRate};
 pub use bucket::StoreSettings;
 pub use node::ServerSetup;
 pub use policy::{PartyPolicy, parse_period};
@@ -169,6 +169,9 @@ pub struct PartySettings {
     /// Policy: most that the deltas of all matches may come to, towards one viewer of this data: 1e-6
     #[arg(long = "delta", value_name = "DELTA", value_parser = parse_delta)]
     pub delta_places: Option<u8>,
+    /// Policy: what was consented to for this study; in a file alone, that a service writes
+    #[arg(skip)]
+    pub agreed: Option<AgreedBounds>,
     /// Of a server: further studies that it may be asked to compute; in its file alone
     #[arg(skip)]
     pub studies: Vec<PathBuf>,

@@ -7,10 +7,12 @@ use job::check::CheckedSide;
 use net::Identity;
 use serde_json::{Value, json};
 use service::{
-    AgreeOrder, COMMAND_LINE, HouseSettings, OutboxRow, ProposalFilter, ProposalRow, RecordedAct, RulesFile,
-    RunRow, Speaker, Store, WeighedStudy,
+    AgreeOrder, COMMAND_LINE, ConsentStep, HouseSettings, OutboxRow, ProposalFilter, ProposalRow,
+    RecordedAct, RulesFile, RunRow, Speaker, Store, WeighedStudy,
 };
-use statements::{ClosingCode, ClosingReason, Naming, ProposalRecord, ProposedStudy, Said, moment};
+use statements::{
+    ClosingCode, ClosingReason, ConsentFile, Naming, ProposalRecord, ProposedStudy, Said, StewardSeal, moment,
+};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use study::{StudyFile, StudyHash};
@@ -61,6 +63,12 @@ pub struct AgreeArgs {
     /// Sign; without it, what would be signed is shown
     #[arg(long)]
     pub yes: bool,
+    /// Where the data take a steward's own key: write what it has to sign into this file
+    #[arg(long, value_name = "FILE", conflicts_with = "yes")]
+    pub request: Option<PathBuf>,
+    /// The signature of a steward's own key under it, as `tacit consent sign` prints it
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["yes", "request"])]
+    pub seal: Option<String>,
 }
 
 /// Why.
@@ -168,15 +176,34 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
     let opened = OwnHouse::of(&args.study.file)?;
     let row = opened.row(&args.study.hash)?;
     let record = opened.record(&row)?;
+    if let Some(line) = &args.seal {
+        let seal = StewardSeal::parse(line)?;
+        let record = service::seal(&opened.store, &opened.settings, COMMAND_LINE, &row.id, seal)?;
+        return done(&record, "consented", as_json);
+    }
     let weighed = service::weigh(&opened.settings, &args.data, &record.proposed().text)?;
     let words = words(&opened, &record, &args.data, &weighed);
-    if !args.yes {
+    if !args.yes && args.request.is_none() {
         let text = format!("{words}\nTo sign it: the same command with --yes");
         return match as_json {
             true => output::print_json(&json!({ "words": words, "refusals": weighed.refusals })),
             false => output::print(&text),
         };
     }
+    let keyed = opened.settings.data.get(&args.data).is_some_and(|set| !set.steward_keys.is_empty());
+    let file = match &args.request {
+        None if keyed => {
+            return Err(Error::refused(format!(
+                "{} takes the signature of a steward's own key (steward_keys): write what it signs by \
+                 --request FILE, and give the signature by --seal LINE",
+                args.data
+            )));
+        }
+        Some(_) if !keyed => {
+            return Err(Error::input(format!("no steward's key signs for {} (steward_keys)", args.data)));
+        }
+        file => file,
+    };
     let order = AgreeOrder {
         by: COMMAND_LINE.to_owned(),
         id: row.id,
@@ -186,8 +213,19 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
         words,
         rules: opened.rules,
     };
-    let record = service::agree(&opened.store, &opened.settings, &order, &weighed)?;
-    done(&record, "consented", as_json)
+    let step = service::agree(&opened.store, &opened.settings, &order, &weighed)?;
+    match (step, file) {
+        (ConsentStep::Signed(record), _) => done(&record, "consented", as_json),
+        (ConsentStep::Asked, file) => {
+            let asked = opened.store.request(&row.id, service::now())?;
+            let (Some(asked), Some(file)) = (asked, file) else {
+                return Err(Error::misuse("a request that was kept is there"));
+            };
+            let text = ConsentFile::text(&asked.request, &order.words, &record.proposed().text);
+            output::write_file(file, text.as_bytes())?;
+            done(&record, "waits for the steward's signature", as_json)
+        }
+    }
 }
 
 /// What who consents by the command line reads.
@@ -238,6 +276,11 @@ pub fn start(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
     let act = |what| RecordedAct { by: COMMAND_LINE, what, to: &hash, at: service::now() };
     if let Some(data) = row.data.as_deref().filter(|_| row.held.as_deref() == Some("data")) {
         let version = service::data_version(&opened.settings, data)?;
+        let text = opened.record(&row)?.proposed().text.clone();
+        let weighed = service::weigh(&opened.settings, data, &text)?;
+        if !weighed.refusals.is_empty() {
+            return Err(Error::refused(weighed.refusals.join("; ")));
+        }
         opened.store.take_data(&act("data taken as they are"), &row.id, &version)?;
     }
     opened.store.hold(&act("run allowed"), &row.id, None, 0)?;

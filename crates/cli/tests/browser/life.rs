@@ -58,6 +58,11 @@ fn walk(browser: &Browser, house: &House, seen: &dyn Fn(&str)) {
     seen("studies-none");
     browser.click("Propose a study");
     seen("propose");
+    browser.click("Counts, means and shares of columns of both sides");
+    seen("propose-program");
+    browser.click("A study file of any kind, pasted");
+    seen("propose-file");
+    browser.click("A lift study: did a treatment change an outcome?");
     fill_in(browser, "<script>alert(1)</script> Did the vaccine help?");
     browser.fill("Note to the others", "We would like to know before the winter.");
     browser.click("Preview");

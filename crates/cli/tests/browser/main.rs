@@ -1,6 +1,7 @@
 //! The pages of `tacit service` in a real browser: `make test-browser`; elsewhere the tests say that they are
 //! skipped. Pictures of every page go to target/browser.
 
+mod demo;
 mod driver;
 #[allow(dead_code, reason = "the browser asks for less than the tests of tests/service")]
 #[path = "../service/house.rs"]
@@ -100,7 +101,10 @@ fn walk(browser: &Browser, house: &House, seen: &dyn Fn(&str)) {
         ("Operate", "operate"),
         ("Audit", "audit"),
         ("Verify now", "audit-verified"),
+        ("About this page", "help-page"),
         ("Help", "help"),
+        ("Errors: all causes and texts", "help-errors"),
+        ("All of the help", "help-again"),
         ("Rho", "help-word"),
         ("Your account", "account"),
         ("Set up a second step", "second-step"),

@@ -76,8 +76,9 @@ impl Drop for Daemon {
     }
 }
 
-/// Data and policy of a side.
-fn sets(side: usize) -> String {
+/// Data and policy of a side, of which the registry's consents take the signatures of `keys`.
+fn sets(side: usize, keys: &str) -> String {
+    let keys = if side == 0 { keys } else { "" };
     let columns =
         [r#"["child_id", "arm", "injected", "region"]"#, r#"["child_id", "onset", "severity", "age_group"]"#]
             [side];
@@ -92,6 +93,7 @@ fn sets(side: usize) -> String {
         least_rows = 100
         budget = 1.0
         delta = "1e-6"
+        steward_keys = [{keys}]
         [policy]
         kinds = ["lift"]
         max_rho = 0.3
@@ -103,7 +105,7 @@ fn sets(side: usize) -> String {
 }
 
 /// Two daemons on this machine, with one child in twenty of the field trial, and all the cases.
-fn two(folder: &Path) -> [Daemon; 2] {
+fn two(folder: &Path, stewards: &str) -> [Daemon; 2] {
     let ports: Vec<String> = (0..6).map(|_| base::free_address().expect("a port")).collect();
     polio_thinned(folder, 7, 20).expect("made");
     let keys = NAMES.map(|name| {
@@ -116,7 +118,7 @@ fn two(folder: &Path) -> [Daemon; 2] {
     });
     [0, 1].map(|side| {
         let home = folder.join(NAMES[side]);
-        std::fs::write(home.join("service.toml"), rules(side, NAMES, &keys, &ports, &sets(side)))
+        std::fs::write(home.join("service.toml"), rules(side, NAMES, &keys, &ports, &sets(side, stewards)))
             .expect("written");
         Daemon::begin(&home, &ports[side])
     })
@@ -136,7 +138,7 @@ fn consent(browser: &Browser, daemon: &Daemon, title: &str, seen: &dyn Fn(&Brows
 fn a_study_lives_from_the_form_to_the_report_on_both_sides() {
     let (Some(ours), Some(theirs)) = (browser(1280), browser(360)) else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let [registry, hospitals] = two(folder.path());
+    let [registry, hospitals] = two(folder.path(), "");
     let wide = |browser: &Browser, name: &str| look(browser, &format!("life-{name}"), 1280);
     let narrow = |browser: &Browser, name: &str| look(browser, &format!("life-{name}"), 360);
     let title = "Did the vaccine help?";
@@ -177,4 +179,42 @@ fn a_study_lives_from_the_form_to_the_report_on_both_sides() {
         browser.run(headline)
     });
     assert_eq!(numbers[0], numbers[1]);
+}
+
+#[test]
+fn a_steward_signs_with_a_key_of_their_own_by_clicks() {
+    let Some(browser) = browser(360) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("steward.key");
+    let steward = Identity::generate().expect("a key");
+    steward.save(&key).expect("saved");
+    let [registry, _hospitals] = two(folder.path(), &format!("\"{}\"", steward.fingerprint()));
+    let title = "Did the vaccine help?";
+    registry.enter(&browser, "ana", "analyst");
+    browser.click("Propose a study");
+    fill_in(&browser, title);
+    browser.click("Preview");
+    browser.click("Propose");
+    browser.click("Sign out");
+    registry.enter(&browser, "stella", "steward");
+    registry.wait(&browser, &format!("Decide: {title}"));
+    browser.click(title);
+    browser.click("Consent and sign");
+    registry.wait(&browser, "Nothing stands against it.");
+    look(&browser, "own-key", 360);
+    let script = "const done = arguments[arguments.length - 1]; const link = \
+                  document.querySelector('a[download]'); fetch(link.href).then(got => \
+                  got.text()).then(done);";
+    let request = browser.run_until_done(script);
+    let file = folder.path().join("request.json");
+    std::fs::write(&file, request.as_str().expect("text")).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+    let command = command.args(["consent", "sign"]).arg(&file).arg("--key").arg(&key).arg("--json");
+    let signed = command.output().expect("tacit starts");
+    assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
+    let signed: serde_json::Value = serde_json::from_slice(&signed.stdout).expect("JSON");
+    browser.fill("Signature", signed["seal"].as_str().expect("a seal"));
+    browser.click("Consent with it");
+    registry.wait(&browser, &format!("A steward signed with the key {}", steward.fingerprint()));
+    assert!(browser.complaints().is_empty());
 }

@@ -190,6 +190,21 @@ fn a_steward_signs_what_is_shown_with_a_key_of_their_own() {
     assert_eq!((&told["seal"], &told["words"]), (&json!(seal.text()), &json!("read")));
     tacit(["consent", "sign", &file, "--key", &path("advertiser.key")])
         .failed(2, &["this is the key of the organisation"]);
+    // A key of OpenSSH: where that is not installed, CI says so.
+    let ssh = path("id_ed25519");
+    let made =
+        std::process::Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &ssh]).status();
+    if made.is_ok_and(|made| made.success()) {
+        let signed = tacit(["consent", "sign", &file, "--ssh", &ssh]).fine().stdout;
+        let seal = StewardSeal::parse(signed.lines().last().unwrap()).unwrap();
+        assert!(seal.is_of(&request));
+        let line = read(&pair.path("id_ed25519.pub"));
+        assert_eq!(statements::ssh_key(&line), Some(seal.steward()));
+        let other = ConsentRequest { proposal: ProposalId([9; 16]), ..request.clone() };
+        assert!(!seal.is_of(&other));
+    } else {
+        eprintln!("SKIPPED: there is no ssh-keygen here, so no key of OpenSSH has signed");
+    }
     std::fs::write(&file, text.replace("\"read\"", "\"nothing is revealed\"")).unwrap();
     tacit(["consent", "sign", &file, "--key", &key]).failed(2, &["shows other words than would be signed"]);
 }

@@ -2,7 +2,8 @@
 //! Either is killed (SIGKILL) on the way and started again; the study ends with both reports, and each side
 //! has paid once.
 //!
-//! `TACIT_KILLS` is how many studies are killed at other moments; without it none.
+//! `TACIT_KILLS` is how many studies are killed at other moments, and how many orders of who is killed at
+//! which transition are gone through; without it none, and one.
 
 use crate::sides::rules;
 use base::Seed;
@@ -17,19 +18,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const NAMES: [&str; 2] = ["publisher", "advertiser"];
+pub const NAMES: [&str; 2] = ["publisher", "advertiser"];
 /// Longest wait for anything: a machine may be slow.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Two organisations, each with a folder, and a study of both.
-struct Two {
-    folder: tempfile::TempDir,
+pub struct Two {
+    pub folder: tempfile::TempDir,
     running: [Option<Child>; 2],
     hash: String,
+    ports: Vec<String>,
 }
 
 impl Two {
     fn new() -> Self {
+        Self::with(|_, _| String::new())
+    }
+
+    /// With what `more` says for a side of the study before its data and policy: lines of `service.toml`.
+    pub fn with(more: impl Fn(usize, &str) -> String) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let at = folder.path();
         let format = FileFormat::Csv;
@@ -44,17 +51,17 @@ impl Two {
         });
         lift(at, &options, &|_, _| ()).expect("made");
         let study = lift_study(&options, &keys[0], &keys[1], false);
-        std::fs::write(at.join("study.toml"), study).expect("written");
+        std::fs::write(at.join("study.toml"), &study).expect("written");
         for (side, name) in NAMES.into_iter().enumerate() {
             let rows = format!("{name}.csv");
             std::fs::rename(at.join(&rows), at.join(name).join("data/rows.csv")).expect("moved");
             std::fs::write(
                 at.join(name).join("service.toml"),
-                rules(side, NAMES, &keys, &ports, &sets(side)),
+                rules(side, NAMES, &keys, &ports, &(more(side, &study) + &sets(side))),
             )
             .expect("written");
         }
-        let mut two = Self { folder, running: [None, None], hash: String::new() };
+        let mut two = Self { folder, running: [None, None], hash: String::new(), ports };
         for side in 0..2 {
             two.tacit(side, &["accept"], &[]);
             two.start(side);
@@ -62,7 +69,17 @@ impl Two {
         two
     }
 
-    fn home(&self, side: usize) -> PathBuf {
+    /// Where a side's page listens.
+    pub fn web(&self, side: usize) -> String {
+        self.ports[side].clone()
+    }
+
+    /// Where a side listens for other services.
+    pub fn link(&self, side: usize) -> String {
+        self.ports[2 + side].clone()
+    }
+
+    pub fn home(&self, side: usize) -> PathBuf {
         self.folder.path().join(NAMES[side])
     }
 
@@ -73,7 +90,7 @@ impl Two {
     }
 
     #[track_caller]
-    fn tacit(&self, side: usize, words: &[&str], more: &[&str]) -> Value {
+    pub fn tacit(&self, side: usize, words: &[&str], more: &[&str]) -> Value {
         let done = self.command(side, words).args(more).arg("--json").output().expect("tacit starts");
         let error = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "{words:?} of {}: {error}", NAMES[side]);
@@ -102,27 +119,28 @@ impl Two {
         std::fs::read_to_string(self.home(side).join("log")).unwrap_or_default()
     }
 
-    fn propose(&mut self) {
+    pub fn propose(&mut self) {
         let study = self.folder.path().join("study.toml");
         let done = self.tacit(0, &["propose"], &[study.to_str().expect("UTF-8")]);
         self.hash = done["study"].as_str().expect("a hash").to_owned();
     }
 
-    fn consent(&self, side: usize) {
+    pub fn consent(&self, side: usize) {
         self.tacit(side, &["consent"], &[&self.hash, "--data", "rows", "--runs", "5", "--yes"]);
     }
 
-    fn status(&self, side: usize) -> Value {
+    pub fn status(&self, side: usize) -> Value {
         self.tacit(side, &["status"], &[&self.hash])
     }
 
     /// Waits until something holds of the study at a side.
     #[track_caller]
-    fn until(&self, side: usize, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    pub fn until(&self, side: usize, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
             let here = self.tacit(side, &["studies"], &["--all"]);
-            let known = here["studies"].as_array().is_some_and(|all| !all.is_empty());
+            let mut all = here["studies"].as_array().into_iter().flatten();
+            let known = all.any(|one| one["study"] == self.hash.as_str());
             let status = if known { self.status(side) } else { Value::Null };
             if holds(&status) {
                 return status;
@@ -134,7 +152,7 @@ impl Two {
     }
 
     /// Both have their answer, and have paid for it once.
-    fn is_answered_once(&self) {
+    pub fn is_answered_once(&self) {
         let results = [0, 1].map(|side| {
             let status = self.until(side, "the answer", |status| status["state"] == "answered");
             let report = &status["report"];
@@ -159,6 +177,44 @@ impl Two {
         }
     }
 
+    /// SIGKILL, and a new process.
+    fn strike(&mut self, side: usize) {
+        self.kill(side);
+        self.start(side);
+    }
+
+    /// Consents, as soon as this side has heard the other one: nothing is said on a study before.
+    fn consent_once_heard(&self, side: usize) {
+        let until = Instant::now() + PATIENCE;
+        let words = ["--data", "rows", "--runs", "5", "--yes", "--json"];
+        loop {
+            let done = self.command(side, &["consent"]).arg(&self.hash).args(words).output();
+            let done = done.expect("tacit starts");
+            let error = String::from_utf8_lossy(&done.stderr).into_owned();
+            if done.status.success() {
+                return;
+            }
+            assert!(error.contains("has not been heard") && Instant::now() < until, "{error}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// As [`Self::until`], while an operator lets runs begin again that wait for their time.
+    #[track_caller]
+    fn until_again(&self, side: usize, what: &str, holds: impl Fn(&Value) -> bool) {
+        let looked = std::cell::Cell::new(0);
+        self.until(side, what, |status| {
+            if holds(status) || status["state"] == "answered" {
+                return true;
+            }
+            looked.set(looked.get() + 1);
+            if looked.get() % 20 == 0 {
+                [0, 1].into_iter().for_each(|side| _ = self.tacit(side, &["start"], &[&self.hash]));
+            }
+            false
+        });
+    }
+
     /// Log, statements and debits of a side fit each other.
     fn verifies(&self, side: usize, ledger: &Path) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
@@ -166,7 +222,7 @@ impl Two {
         let done = command.output().expect("tacit starts");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         let found: Value = serde_json::from_slice(&done.stdout).expect("JSON");
-        assert_eq!(found["proposals"].as_array().map(Vec::len), Some(1), "{found:#}");
+        assert!(found["proposals"].as_array().is_some_and(|all| !all.is_empty()), "{found:#}");
     }
 }
 
@@ -222,6 +278,17 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     two.kill(0);
     two.start(0);
     two.is_answered_once();
+    // Its party file holds the run to the consent: of other data it says so before it meets anybody.
+    let jobs =
+        std::fs::read_dir(two.home(0).join("jobs")).expect("jobs").next().expect("one").expect("reads");
+    let path = jobs.path().join("party.toml");
+    let text = std::fs::read_to_string(&path).expect("a party file");
+    let (before, data) = text.rsplit_once("\ndata = \"").expect("a name");
+    std::fs::write(&path, format!("{before}\ndata = \"{}{}", "0".repeat(64), &data[64..])).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+    let done = command.args(["run", "party.toml"]).current_dir(jobs.path()).output().expect("tacit starts");
+    let error = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(!done.status.success() && error.contains("not those that were consented to"), "{error}");
 }
 
 #[test]
@@ -234,6 +301,59 @@ fn a_study_that_the_rules_refuse_is_refused_by_the_service() {
     let status = two.until(0, "the refusal", |status| status["state"] == "closed");
     let said = status["statements"].as_array().expect("statements");
     assert!(said.iter().any(|one| one["by"] == NAMES[1] && one["said"] == "study refused"), "{status:#}");
+}
+
+#[test]
+fn a_consent_waits_for_a_stewards_own_key() {
+    let mut two = Two::new();
+    let path = |name: &str| two.folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let [own, other] = ["steward.key", "other.key"].map(|name| {
+        let identity = Identity::generate().expect("a key");
+        identity.save(&two.folder.path().join(name)).expect("saved");
+        identity.fingerprint().to_string()
+    });
+    let rules = two.home(0).join("service.toml");
+    let text = std::fs::read_to_string(&rules).expect("rules");
+    let keyed = text.replace("budget = 10", &format!("budget = 10\nsteward_keys = [\"{own}\"]"));
+    std::fs::write(&rules, keyed).expect("written");
+    two.tacit(0, &["accept"], &[]);
+    let (request, keys) = (path("request.json"), [path("steward.key"), path("other.key")]);
+    two.propose();
+    let consent = |more: &[&str]| {
+        let words = [&[two.hash.as_str(), "--data", "rows"], more].concat();
+        two.command(0, &["consent"]).args(words).output().expect("tacit starts")
+    };
+    let failed = |more: &[&str], why: &str| {
+        let done = consent(more);
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && error.contains(why), "{why}: {error}");
+    };
+    failed(&["--yes"], "takes the signature of a steward's own key");
+    failed(&["--seal", "tacit-seal1:00"], "this is no steward's signature");
+    let asked = consent(&["--request", &request]);
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    assert_eq!(two.status(0)["state"], "proposed");
+    let sign = |key: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+        let done = command.args(["consent", "sign", &request, "--key", key, "--json"]).output();
+        let told: Value = serde_json::from_slice(&done.expect("tacit starts").stdout).expect("JSON");
+        told["seal"].as_str().expect("a seal").to_owned()
+    };
+    failed(&["--seal", &sign(&keys[1])], &format!("{other} is no key of a steward of rows"));
+    let seal = sign(&keys[0]);
+    // Asked again, other terms wait, and the signature is for those of before.
+    assert!(consent(&["--request", &request]).status.success());
+    failed(&["--seal", &seal], "the signature is for something else");
+    let done = consent(&["--seal", &sign(&keys[0])]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let status = two.until(1, "the consent", |status| status["state"] == "consented");
+    let said = status["statements"].as_array().expect("statements");
+    let signed = format!("A steward signed with the key {own}");
+    assert!(
+        said.iter().any(|one| one["words"].as_str().is_some_and(|one| one.contains(&signed))),
+        "{status:#}"
+    );
+    failed(&["--seal", &seal], "nothing waits for a steward's signature");
 }
 
 #[test]
@@ -253,4 +373,83 @@ fn kills_at_other_moments_end_alike() {
         }
         two.is_answered_once();
     }
+}
+
+/// A side has said this, as the log calls it.
+fn has_said(side: usize, what: &'static str) -> impl Fn(&Value) -> bool {
+    move |status| {
+        let said = status["statements"].as_array();
+        said.is_some_and(|all| all.iter().any(|one| one["by"] == NAMES[side] && one["said"] == what))
+    }
+}
+
+/// Either daemon is killed (SIGKILL) as soon as each transition shows: proposed, consented, held, ready,
+/// started, running, ended, answered. Whose turn it is follows from the order's bits.
+fn killed_at_every_transition(order: u64) {
+    let victim = |at: u32| usize::try_from(order >> at & 1).expect("a side");
+    let mut two = Two::new();
+    two.propose();
+    two.until(1, "the proposal", |status| status["state"] == "proposed");
+    two.strike(victim(0));
+    two.consent_once_heard(0);
+    two.until(1, "a consent", |status| status["state"] == "consented");
+    two.strike(victim(1));
+    // Data that were written again hold the study until somebody takes them.
+    let rows = two.home(0).join("data/rows.csv");
+    std::fs::copy(&rows, two.home(0).join("again")).expect("copied");
+    std::fs::rename(two.home(0).join("again"), &rows).expect("moved");
+    two.consent_once_heard(1);
+    let held = |status: &Value| status["held"] == "data";
+    two.until(0, "the hold", held);
+    two.strike(victim(2));
+    two.until(0, "the hold after a kill", held);
+    two.tacit(0, &["start"], &[&two.hash]);
+    two.until_again(victim(3), "an offer", has_said(victim(3), "run offered"));
+    two.strike(victim(3));
+    two.until_again(victim(4), "a start", has_said(victim(4), "run started"));
+    two.strike(victim(4));
+    two.until_again(victim(5), "a run", |status| status["state"] == "running");
+    two.strike(victim(5));
+    two.until_again(victim(6), "an end", has_said(victim(6), "run ended"));
+    two.strike(victim(6));
+    for side in [victim(7), 1 - victim(7)] {
+        two.until_again(side, "the answer", |status| status["state"] == "answered");
+        two.strike(side);
+    }
+    two.is_answered_once();
+}
+
+#[test]
+fn kills_at_every_transition_end_alike() {
+    let orders: u64 = std::env::var("TACIT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(1);
+    // Orders that differ in all places come first.
+    for order in 0..orders {
+        killed_at_every_transition(0b0110_1001 ^ order.wrapping_mul(0b1011_0101));
+    }
+}
+
+#[test]
+fn a_study_that_a_rule_names_needs_no_steward() {
+    let hash = |study: &str| {
+        let text = study::canonical("the study", study).expect("a study");
+        study::StudyFile::parse("the study", &text).expect("a study").hash().full()
+    };
+    let mut two = Two::with(|side, study| match side {
+        1 => format!("# by rule: {}\n", hash(study)),
+        _ => String::new(),
+    });
+    // The rule stands in [policy], which is the file's last section.
+    let path = two.home(1).join("service.toml");
+    let text = std::fs::read_to_string(&path).expect("rules");
+    let named = text.split_once("# by rule: ").expect("a hash").1[..64].to_owned();
+    std::fs::write(&path, format!("{text}\nauto = [\"{named}\"]\n")).expect("written");
+    two.tacit(1, &["accept"], &[]);
+    two.propose();
+    two.consent(0);
+    two.is_answered_once();
+    let status = two.status(0);
+    let said = status["statements"].as_array().expect("statements");
+    let consent = said.iter().find(|one| one["by"] == NAMES[1] && one["said"] == "study consented to");
+    let words = consent.and_then(|one| one["words"].as_str()).expect("words");
+    assert!(words.contains("A rule agreed, without a person."), "{words}");
 }

@@ -6,7 +6,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 
@@ -44,6 +44,14 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// All that came on a connection.
+    pub fn read(text: Vec<u8>) -> Self {
+        let text = String::from_utf8(text).expect("UTF-8");
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        Self { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -164,19 +172,8 @@ impl House {
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("it speaks");
         let told = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}; {}", self.log()));
-        self.running = Some(Running { child, tls: self.client() });
+        self.running = Some(Running { child, tls: client(self.folder.path()) });
         told
-    }
-
-    /// What trusts the certificate that the service made for itself.
-    fn client(&self) -> Arc<ClientConfig> {
-        let text = std::fs::read(self.path("service.web.pem")).expect("a certificate");
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(&text).expect("in PEM")).expect("a root");
-        let config =
-            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
-        let config = config.with_safe_default_protocol_versions().expect("versions");
-        Arc::new(config.with_root_certificates(roots).with_no_client_auth())
     }
 
     pub fn kill(&mut self) {
@@ -205,10 +202,7 @@ impl House {
         // It may answer and end before all is sent, and ends without a word of TLS.
         let _ = stream.write_all(bytes).and_then(|()| stream.flush());
         let _ = stream.read_to_end(&mut text);
-        let text = String::from_utf8(text).expect("UTF-8");
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        Reply { status, head: head.to_owned(), body: body.to_owned() }
+        Reply::read(text)
     }
 
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
@@ -260,6 +254,28 @@ impl Drop for House {
             self.kill();
         }
     }
+}
+
+/// What trusts the certificate that the service in a folder made for itself.
+fn client(folder: &Path) -> Arc<ClientConfig> {
+    let text = std::fs::read(folder.join("service.web.pem")).expect("a certificate");
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&text).expect("in PEM")).expect("a root");
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
+    let config = config.with_safe_default_protocol_versions().expect("versions");
+    Arc::new(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// What the service in a folder answers to who asks for a page, as it comes.
+pub fn page_of(folder: &Path, address: &str, path: &str) -> String {
+    let name = ServerName::try_from("localhost").expect("a name");
+    let tls = ClientConnection::new(client(folder), name).expect("a connection");
+    let mut stream = StreamOwned::new(tls, TcpStream::connect(address).expect("it listens"));
+    let text = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let mut answer = Vec::new();
+    let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 pub fn password(name: &str) -> String {

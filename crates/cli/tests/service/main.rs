@@ -1,6 +1,8 @@
 //! `tacit service` as its people and its attackers meet it: a process, TLS, HTTP and the command line.
 
 mod agreed;
+mod demo;
+mod hostile;
 mod house;
 mod pages;
 mod sides;

@@ -62,6 +62,25 @@ pub fn summaries(party: &PartySetup) -> Result<Vec<KeptSummary>, Error> {
     Ok(all.into_iter().filter(|run| run.study.is_some() || still.contains(&run.run)).collect())
 }
 
+/// Whether the next run of a study goes on with a match: its rows lie matched in the party's state, or its
+/// half of one that is under way does, there or in `work`.
+///
+/// # Errors
+/// When the store fails.
+pub fn is_under_way(party: &PartySetup, study: &str) -> Result<bool, Error> {
+    if journal_of(party, study).is_some_and(|folder| matching::is_cut(&folder)) {
+        return Ok(true);
+    }
+    if party.state.is_none() {
+        return Ok(false);
+    }
+    let is_of = |kept: &KeptSummary| {
+        let stage = kept.stage.as_ref().filter(|_| kept.study.as_ref().is_some_and(|of| of.hash == study));
+        stage.is_some_and(|stage| stage.matched || stage.match_units_held.is_some())
+    };
+    Ok(summaries(party)?.iter().any(is_of))
+}
+
 /// Where a party keeps what a match of a study has done, by the study's full hash.
 pub(crate) fn journal_of(party: &PartySetup, study: &str) -> Option<PathBuf> {
     party.work.as_ref().map(|folder| folder.join(study))

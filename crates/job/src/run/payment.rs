@@ -67,6 +67,7 @@ impl Payment<'_> {
             delta: Rational::zero(),
             most_delta: Rational::zero(),
             tau: Rational::zero(),
+            agreed: self.party.policy.agreed.clone(),
             protects: true,
         })
     }

@@ -1,7 +1,9 @@
 //! Whether a debit may be made: the budget of each viewer, its bound within a period, the deltas, and the
 //! total over all.
 
-use super::{Debit, Ledger, PUBLIC, VOIDED, file, holding, lineages, moment, now, rational_of, reads, spent};
+use super::{
+    Debit, Ledger, PUBLIC, VOIDED, agreed, file, holding, lineages, moment, now, rational_of, reads, spent,
+};
 use base::{BudgetShortfall, Error};
 use num_traits::Signed;
 use page::numbers::power;
@@ -16,6 +18,7 @@ pub(super) fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Res
     if !debit.protects {
         return Ok(());
     }
+    agreed::names(debit)?;
     readers(connection, path, debit)?
         .iter()
         .try_for_each(|viewer| afford_viewer(connection, path, (debit, ONE), viewer))?;
@@ -33,6 +36,7 @@ const ALL: &str = "this run";
 pub(super) fn afford_all(connection: &Connection, path: &Path, debits: &[&Debit]) -> Result<(), Error> {
     let mut viewers: Vec<String> = Vec::new();
     for debit in debits {
+        agreed::names(debit)?;
         let all = readers(connection, path, debit)?;
         viewers.extend(all.into_iter().filter(|viewer| !viewers.contains(viewer)).collect::<Vec<_>>());
     }
@@ -109,6 +113,7 @@ fn afford_viewer(
     (debit, what): (&Debit, &str),
     viewer: &str,
 ) -> Result<(), Error> {
+    agreed::afford(connection, path, (debit, what), viewer)?;
     let explain = |e: rusqlite::Error| file::explain(path, "read", &e);
     let total = |what: &str| spent(connection, what, &debit.lineage, viewer).map_err(explain);
     let (rho, delta) = (total("rho")?, total("delta")?);

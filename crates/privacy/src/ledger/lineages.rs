@@ -2,7 +2,7 @@
 //! look like; and how often a match was begun.
 
 use super::succession::newest;
-use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, begin, charge, file, now, rational_of};
+use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, agreed, begin, charge, file, now, rational_of};
 use crate::PrivacyTotal;
 use base::Error;
 use data::sketch::Sketch;
@@ -335,6 +335,9 @@ impl Ledger {
         let number = last_begun(&write, id).map_err(explain)?.map_or(1, |last| last.number + 1);
         let begun = MatchStart { number, nonce: *base::Seed::from_system().expose() };
         for debit in debits(number)? {
+            if let Some(agreed) = &debit.agreed {
+                agreed::may_begin(&write, path, id, agreed)?;
+            }
             charge(&write, path, &debit)?;
         }
         let sql = "INSERT INTO matches (at, id, nonce) VALUES (?1, ?2, ?3)";

@@ -349,6 +349,7 @@ fn recover_one(
             delta,
             most_delta: Rational::zero(),
             tau: Rational::zero(),
+            agreed: None,
             protects: true,
         };
         super::record(write, &debit, 0)?;

@@ -31,6 +31,7 @@ pub(crate) fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
         delta: Rational::zero(),
         most_delta: Rational::zero(),
         tau: ratio(1, 1u64 << 60),
+        agreed: None,
         protects: true,
     }
 }

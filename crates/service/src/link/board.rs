@@ -11,6 +11,12 @@ use tokio::sync::oneshot;
 const COMES: Duration = Duration::from_secs(1);
 /// How often it is written into the log that a link came or went.
 const LOGGED: Duration = Duration::from_secs(60);
+/// How often a peer is told where the log here stands, beside after each run: the numbers say how much goes
+/// on here.
+const TOLD: Duration = Duration::from_secs(24 * 3_600);
+
+/// Why the link to a peer is ended that is none any more.
+pub(super) const NO_PEER: &str = "service.toml does not name this key any more";
 
 /// How a link stands. Times are milliseconds since 1970 by this machine's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,6 +64,8 @@ struct HeldLink {
     came: Option<Instant>,
     /// What the log says of the link, and since when.
     logged: Option<(bool, Instant)>,
+    /// When the peer was last told where the log here stands.
+    told: Option<Instant>,
     /// What is left of each [`PeerCost`], and when that was so.
     left: [Option<(f64, Instant)>; 3],
     /// Proposals about which the peer takes nothing more now: how often it said so, and until when nothing
@@ -80,7 +88,7 @@ impl PeerCost {
     /// How many at once, and how many more a minute.
     fn rate(self) -> (f64, f64) {
         match self {
-            Self::Heads => (6.0, 1.0),
+            Self::Heads => (12.0, 2.0),
             Self::Want => (64.0, 32.0),
             Self::Refused => (500.0, 10.0),
         }
@@ -133,6 +141,22 @@ impl LinkBoard {
         let may = left >= 1.0;
         *held = Some((if may { left - weight } else { left }, now));
         may
+    }
+
+    /// Whether the peer is to be told now where the log here stands; it is told then.
+    pub(super) fn tells_log(&self, peer: KeyFingerprint, now: Instant) -> bool {
+        let mut all = self.lock();
+        let told = &mut all.entry(peer).or_default().told;
+        let is_due = told.is_none_or(|told| now.saturating_duration_since(told) >= TOLD);
+        if is_due {
+            *told = Some(now);
+        }
+        is_due
+    }
+
+    /// A run with the peer is over: it is told where the log here stands.
+    pub(crate) fn tell_log(&self, peer: KeyFingerprint) {
+        self.lock().entry(peer).or_default().told = None;
     }
 
     /// The peer takes nothing more about a proposal now: it is asked later, and then later and later.
@@ -208,14 +232,19 @@ impl LinkBoard {
         Some(if is_up { "link up" } else { "link down" })
     }
 
-    /// Ends a link, whatever it is doing.
+    /// Ends a link that is paused here, whatever it is doing.
     pub fn end(&self, peer: &KeyFingerprint, now_ms: u64) {
+        self.end_for(peer, now_ms, "paused here");
+    }
+
+    /// Ends a link, and says why.
+    pub(super) fn end_for(&self, peer: &KeyFingerprint, now_ms: u64, why: &str) {
         let mut all = self.lock();
         let link = all.entry(*peer).or_default();
         link.place = None;
         link.standing.connection += 1;
         link.standing.since_ms = None;
-        link.standing.last_error = Some((now_ms, "paused here".to_owned()));
+        link.standing.last_error = Some((now_ms, why.to_owned()));
     }
 
     /// Why there is no link, or no longer.
@@ -287,6 +316,16 @@ mod tests {
         assert_eq!(board.of(&peer).connection, 180, "one connection a second");
         let later = begun + Duration::from_secs(600);
         assert_eq!(board.to_log(&peer, later), Some("link down"), "the log ends with how it stands");
+    }
+
+    #[test]
+    fn a_peer_is_told_of_the_log_once_a_day_and_after_a_run() {
+        let peer = KeyFingerprint::from_bytes([2; 16]);
+        let (board, begun) = (LinkBoard::default(), Instant::now());
+        let told = |hours: u64| board.tells_log(peer, begun + Duration::from_secs(3_600 * hours));
+        assert_eq!([0, 1, 23, 24, 25].map(told), [true, false, false, true, false]);
+        board.tell_log(peer);
+        assert_eq!([26, 27].map(told), [true, false]);
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! One connection: what waits is sent, what comes is kept and answered.
 
-use super::board::{PeerCost, TakenLink};
+use super::board::{NO_PEER, PeerCost, TakenLink};
+use super::keys::speaking;
 use super::wire::{HEADS, LinkMessage, MESSAGE_BYTES};
 use super::{now_ms, peer_of};
-use crate::store::{ALREADY_OPEN, Absorbed, PeerSender, SERVICE, Speaker};
+use crate::store::{Absorbed, PeerSender, SERVICE, Speaker};
 use crate::web::House;
 use base::Error;
 use futures_util::future::{Either, select};
 use net::KeyFingerprint;
-use statements::{ClosingCode, ClosingReason, ProposalId, Said, SignedStatement, StatementHead};
+use statements::{ProposalId, Said, SignedStatement, StatementHead};
 use std::collections::HashMap;
 use std::io;
 use std::pin::pin;
@@ -34,6 +35,8 @@ const AGAIN: Duration = Duration::from_secs(30);
 const ON_THE_WAY: u32 = 32;
 /// How long a peer is asked to wait, in seconds, that sends much that is not kept.
 const REFUSED_PAUSE: u32 = 60;
+/// Statements at most that a peer is sent back at once which it has lost.
+const LOST: usize = 200;
 /// Messages of a peer that are taken without a pause, and the pause for each beyond.
 const BURST: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -93,13 +96,22 @@ async fn send(speaker: Arc<LinkSpeaker>) {
     let mut on_the_way: HashMap<[u8; 32], Instant> = HashMap::new();
     let due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);
     loop {
+        let peer = speaker.peer;
+        // A peer that is taken out of the rules, or whose key is another one, hears nothing more.
+        if let Ok(false) = speaker.store(move |house| Ok(speaking(house).contains(&peer))).await {
+            let now = now_ms();
+            match peer_of(&speaker.house.rules().settings, &peer) {
+                Some(_) => speaker.house.links().end(&peer, now),
+                None => speaker.house.links().end_for(&peer, now, NO_PEER),
+            }
+            return;
+        }
         if due(pinged, PING) {
             pinged = Some(Instant::now());
             speaker.ping(0).await;
         }
         if due(compared, COMPARE) {
             compared = Some(Instant::now());
-            let peer = speaker.peer;
             if let Ok(heads) = speaker.store(move |house| house.store().heads(peer, HEADS)).await {
                 speaker.say(LinkMessage::Heads(heads)).await;
             }
@@ -122,12 +134,14 @@ impl LinkSpeaker {
     async fn ping(&self, answers_ms: u64) {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         self.say(LinkMessage::Ping { clock_ms: now_ms(), answers_ms, version }).await;
+        if !self.house.links().tells_log(self.peer, Instant::now()) {
+            return;
+        }
         let head = self.store(|house| trail::log_head(&house.store().reader()?)).await;
-        // Where it cannot be read now, the next ping tells it.
-        if let Ok(head) = head
-            && let Some(hash) = base::unhex(&head.hash)
-        {
-            self.say(LinkMessage::Log { entry: head.last, hash }).await;
+        match head.ok().and_then(|head| Some((head.last, base::unhex(&head.hash)?))) {
+            Some((entry, hash)) => self.say(LinkMessage::Log { entry, hash }).await,
+            // The next ping tells it.
+            None => self.house.links().tell_log(self.peer),
         }
     }
 
@@ -172,13 +186,10 @@ impl LinkSpeaker {
             LinkMessage::Statement(_) if !self.spend(PeerCost::Refused, 0.0) => {
                 self.say(LinkMessage::Busy(REFUSED_PAUSE)).await;
             }
-            LinkMessage::Heads(heads) => {
-                let wants = self.store(move |house| compare(house, peer, &heads)).await?;
-                let (wants, older) = wants;
-                self.house.links().note(&peer, self.connection, |link| link.older_store = older);
-                for (proposal, from) in wants {
-                    self.say(LinkMessage::Want { proposal, from }).await;
-                }
+            LinkMessage::Heads(heads) => self.compared(heads).await?,
+            LinkMessage::Ahead(all) => {
+                self.house.links().note(&peer, self.connection, |link| link.older_store = !all.is_empty());
+                self.store(move |house| house.store().heard(peer, &all)).await?;
             }
             LinkMessage::Want { proposal, from } => {
                 self.store(move |house| house.store().send_again(peer, &proposal, from)).await?;
@@ -209,6 +220,21 @@ impl LinkSpeaker {
                 self.house.links().note(&peer, self.connection, |link| link.busy_until_ms = until);
             }
         }
+        Ok(())
+    }
+
+    /// The peer says how far it has all chains.
+    async fn compared(&self, heads: Vec<(ProposalId, Vec<StatementHead>)>) -> Result<(), Error> {
+        let peer = self.peer;
+        let found = self.store(move |house| compare(house, peer, &heads)).await?;
+        for (proposal, from) in found.wants {
+            self.say(LinkMessage::Want { proposal, from }).await;
+        }
+        // What the peer has said and lost binds it all the same.
+        for bytes in found.lost {
+            self.say(LinkMessage::Statement(bytes)).await;
+        }
+        self.say(LinkMessage::Ahead(found.ahead)).await;
         Ok(())
     }
 
@@ -271,27 +297,43 @@ async fn next(from: &mut ReadHalf<TlsStream<TcpStream>>) -> io::Result<LinkMessa
     LinkMessage::decode(&bytes).ok_or_else(|| io::Error::other("the peer sent what is no message"))
 }
 
-/// What this side lacks of the peer's own statements; whether the peer has more of ours than there is here.
-/// What the peer lacks waits to be sent again.
+/// What comes of comparing chains.
+#[derive(Default)]
+struct ComparedChains {
+    /// What this side lacks of the peer's own statements, and from where on.
+    wants: Vec<(ProposalId, u32)>,
+    /// Where the peer lacks statements of its own that are here.
+    ahead: Vec<ProposalId>,
+    /// The first of these.
+    lost: Vec<Vec<u8>>,
+}
+
+/// Compares chains. What the peer lacks of the own ones waits to be sent again.
 fn compare(
     house: &House,
     peer: KeyFingerprint,
     theirs: &[(ProposalId, Vec<StatementHead>)],
-) -> Result<(Vec<(ProposalId, u32)>, bool), Error> {
-    let store = house.store();
-    let Some(own) = house.identity().map(net::Identity::fingerprint) else { return Ok((Vec::new(), false)) };
+) -> Result<ComparedChains, Error> {
+    let (store, mut found) = (house.store(), ComparedChains::default());
+    let Some(own) = house.identity().map(net::Identity::fingerprint) else { return Ok(found) };
     let of = |heads: &[StatementHead], who: KeyFingerprint| {
         heads.iter().find(|head| head.author == who).map_or(0, |head| head.count)
     };
-    let (mut wants, mut older) = (Vec::new(), false);
     for (id, heads) in theirs {
+        // Also of one that is over here: the peer may have put back an older copy.
         let here = store.heads_of(id)?;
-        if of(heads, peer) > of(&here, peer) {
-            wants.push((*id, of(&here, peer)));
+        let (has, is_here) = (of(heads, peer), of(&here, peer));
+        if has > is_here {
+            found.wants.push((*id, is_here));
         }
-        let (mine, seen) = (of(&here, own), of(heads, own));
-        older |= seen > mine;
-        if seen < mine {
+        if has < is_here {
+            found.ahead.push(*id);
+            if found.lost.len() < LOST {
+                found.lost.extend(store.said_by(id, peer, has)?);
+            }
+        }
+        let seen = of(heads, own);
+        if seen < of(&here, own) {
             store.send_again(peer, id, seen)?;
         }
     }
@@ -300,10 +342,10 @@ fn compare(
             store.send_again(peer, &id, 0)?;
         }
     }
-    Ok((wants, older))
+    Ok(found)
 }
 
-/// Keeps what came, and answers at once what the rules refuse.
+/// Keeps what came. What the rules refuse is answered by who begins runs, at its next look.
 fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessage, Error> {
     let settings = house.rules().settings;
     let no = |digest, from, code: &str| LinkMessage::No { digest, from, code: code.to_owned() };
@@ -313,14 +355,23 @@ fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessa
     let (most_open, most_per_day) = (rules.proposals_open, rules.proposals_per_day);
     let from = PeerSender { name, key: peer, most_open, most_per_day };
     let at_ms = now_ms();
+    if let Ok(statement) = SignedStatement::read(bytes)
+        && statement.author() == identity.fingerprint()
+    {
+        let speaker = Speaker { by: SERVICE, identity, at_ms };
+        let taken = house.store().take_back(speaker, peer, &statement)?;
+        return Ok(match taken {
+            true => LinkMessage::Have(statement.digest()),
+            false => no(statement.digest(), 0, "author"),
+        });
+    }
     match house.store().absorb(identity.fingerprint(), from, at_ms, bytes)? {
         Absorbed::No { digest, from, code } => Ok(no(digest, from, code)),
         Absorbed::Have { digest, proposal, new } => {
-            if new {
-                refuse_by_rules(house, &proposal)?;
-                if let Some(word) = SignedStatement::read(bytes).ok().and_then(|one| word(&one.body().said)) {
-                    house.notify(word, &proposal);
-                }
+            if new
+                && let Some(word) = SignedStatement::read(bytes).ok().and_then(|one| word(&one.body().said))
+            {
+                house.notify(word, &proposal);
             }
             Ok(LinkMessage::Have(digest))
         }
@@ -337,29 +388,6 @@ fn word(said: &Said) -> Option<&'static str> {
         Said::Note(_) => Some("note"),
         _ => None,
     }
-}
-
-/// A proposal that the rules do not allow is refused by the service itself, with the rule; so is one of a
-/// study of which another one is open.
-fn refuse_by_rules(house: &House, id: &ProposalId) -> Result<(), Error> {
-    let (Some(record), Some(identity)) = (house.store().standing(id)?, house.identity()) else {
-        return Ok(());
-    };
-    let mine = record.place(&identity.fingerprint());
-    let is_open = mine.is_some_and(|place| record.view().may(place, statements::Act::Refuse).is_ok());
-    if !is_open || record.proposer() == mine.unwrap_or_default() {
-        return Ok(());
-    }
-    let is_first = house.store().proposal_of(&record.study())?.is_none_or(|row| row.id == *id);
-    let reason = match is_first {
-        true => crate::policy::refusal(&house.rules().settings, identity.fingerprint(), &record),
-        false => Some(ClosingReason { code: ClosingCode::Policy, text: ALREADY_OPEN.to_owned() }),
-    };
-    if let Some(reason) = reason {
-        let speaker = Speaker { by: SERVICE, identity, at_ms: now_ms() };
-        house.store().say(speaker, id, Said::Refuse(reason))?;
-    }
-    Ok(())
 }
 
 /// The peer does not keep a statement: what is missing is sent first, and what it will never keep is not sent

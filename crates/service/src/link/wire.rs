@@ -55,6 +55,9 @@ pub enum LinkMessage {
         /// The hash of that.
         hash: [u8; 32],
     },
+    /// The answer to `Heads`: the proposals about which the sender has more of what the receiver has said
+    /// than the receiver.
+    Ahead(Vec<ProposalId>),
 }
 
 impl LinkMessage {
@@ -110,6 +113,11 @@ impl LinkMessage {
                 out.extend(entry.to_le_bytes());
                 out.extend(hash);
             }
+            Self::Ahead(all) => {
+                out.push(8);
+                out.extend(number(all.len()).to_le_bytes());
+                all.iter().for_each(|proposal| out.extend(proposal.0));
+            }
         }
         out
     }
@@ -120,13 +128,7 @@ impl LinkMessage {
         let (kind, rest) = bytes.split_first()?;
         let mut from = rest;
         let message = match kind {
-            0 => {
-                let count = u32::from_le_bytes(take(&mut from)?);
-                if count > HEADS {
-                    return None;
-                }
-                Self::Heads((0..count).map(|_| heads(&mut from)).collect::<Option<_>>()?)
-            }
+            0 => Self::Heads((0..listed(&mut from)?).map(|_| heads(&mut from)).collect::<Option<_>>()?),
             1 => Self::Want {
                 proposal: ProposalId(take(&mut from)?),
                 from: u32::from_le_bytes(take(&mut from)?),
@@ -145,6 +147,10 @@ impl LinkMessage {
             },
             6 => Self::Busy(u32::from_le_bytes(take(&mut from)?)),
             7 => Self::Log { entry: u64::from_le_bytes(take(&mut from)?), hash: take(&mut from)? },
+            8 => {
+                let ids = (0..listed(&mut from)?).map(|_| take(&mut from).map(ProposalId));
+                Self::Ahead(ids.collect::<Option<_>>()?)
+            }
             _ => return None,
         };
         from.is_empty().then_some(message)
@@ -159,6 +165,11 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (bytes, rest) = from.split_first_chunk()?;
     *from = rest;
     Some(*bytes)
+}
+
+/// How many proposals are listed.
+fn listed(from: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(take(from)?)).filter(|count| *count <= HEADS)
 }
 
 /// A word to the end: printable ASCII.
@@ -195,6 +206,7 @@ mod tests {
             LinkMessage::Ping { clock_ms: 11, answers_ms: 12, version: "0.1.0".into() },
             LinkMessage::Busy(13),
             LinkMessage::Log { entry: 14, hash: [15; 32] },
+            LinkMessage::Ahead(vec![ProposalId([16; 16]), ProposalId([17; 16])]),
         ]
     }
 

@@ -75,6 +75,14 @@ note         study new     viewer ---  analyst +++  steward +++  operator ---
 note         study of a    viewer ---  analyst ++-  steward ++-  operator ---
 note         study my a    viewer ---  analyst ++-  steward ++-  operator ---
 note         study given   viewer ---  analyst +-+  steward +-+  operator ---
+read study   house         viewer ---  analyst ---  steward ---  operator ---
+read study   data a        viewer ---  analyst ---  steward ---  operator ---
+read study   account me    viewer ---  analyst ---  steward ---  operator ---
+read study   account other viewer ---  analyst ---  steward ---  operator ---
+read study   study new     viewer ---  analyst +++  steward +++  operator ---
+read study   study of a    viewer ---  analyst ++-  steward ++-  operator ---
+read study   study my a    viewer ---  analyst ++-  steward ++-  operator ---
+read study   study given   viewer ---  analyst +-+  steward +-+  operator ---
 decide       house         viewer ---  analyst ---  steward ---  operator ---
 decide       data a        viewer ---  analyst ---  steward ---  operator ---
 decide       account me    viewer ---  analyst ---  steward ---  operator ---
@@ -165,7 +173,7 @@ operate      study my a    viewer ---  analyst ---  steward ---  operator ---
 operate      study given   viewer ---  analyst ---  steward ---  operator ---
 ";
 
-const ACTIONS: [(&str, Action); 20] = [
+const ACTIONS: [(&str, Action); 21] = [
     ("see own", Action::SeeOwn),
     ("check data", Action::CheckData),
     ("see columns", Action::SeeColumns),
@@ -175,6 +183,7 @@ const ACTIONS: [(&str, Action); 20] = [
     ("propose", Action::Propose),
     ("see study", Action::SeeStudy),
     ("note", Action::Note),
+    ("read study", Action::ReadStudy),
     ("decide", Action::Decide),
     ("withdraw", Action::Withdraw),
     ("run", Action::Run),

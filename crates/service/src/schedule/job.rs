@@ -1,15 +1,17 @@
 //! One run as a child process: its folder, its party file, and what it says.
 
-use super::RunningJobs;
 use super::settle::{JobEnd, over};
+use super::{Look, RunningJobs};
 use crate::link::{now_ms, peer_of};
 use crate::settings::{DataSet, HouseSettings};
-use crate::store::{OwnConsent, RunRow};
+use crate::store::OwnConsent;
 use crate::web::House;
 use base::{Error, hex};
+use job::plan::{Assumed, Link, Speeds, plan_file};
 use release::rational::shown;
 use serde_json::Value;
 use statements::{ProposalId, ProposalRecord, RunOffer};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::DirBuilderExt;
@@ -19,6 +21,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use study::StudyFile;
+use study::party::{AgreedBounds, AgreedCharge};
 
 /// How often the end of a process is looked for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -44,17 +47,58 @@ pub struct RunningJob {
 /// Why a process is ended.
 const STOPPED: u8 = 1;
 const PEER_LEFT: u8 = 2;
+const TOO_LONG: u8 = 3;
+/// The least that a run may take where no rule says it, and where nothing is known of its rows.
+const SHORT: Duration = Duration::from_secs(3_600);
+const UNKNOWN: Duration = Duration::from_secs(24 * 3_600);
+/// How much longer than expected it may take then.
+const TIMES: f64 = 10.0;
 /// How long a process may go on after another party has left: it notices by itself, unless it still waits for
 /// the other to come.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How often a run begins before its time because the peer is ready.
+const EARLY_MS: u64 = 3_600_000;
+
 /// The processes of this service.
 #[derive(Default)]
-pub struct Jobs(Mutex<RunningJobs>);
+pub struct Jobs {
+    running: Mutex<RunningJobs>,
+    /// When runs of proposals last began before their time.
+    early: Mutex<HashMap<ProposalId, u64>>,
+    /// When proposals were last held against the rules.
+    decided: Mutex<HashMap<ProposalId, u64>>,
+}
 
 impl Jobs {
     fn lock(&self) -> MutexGuard<'_, RunningJobs> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a proposal that waits is to be held against the rules now.
+    pub(super) fn is_to_decide(&self, id: &ProposalId, now_ms: u64) -> bool {
+        let decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
+        decided.get(id).is_none_or(|at| now_ms.saturating_sub(*at) >= super::decided::AGAIN_MS)
+    }
+
+    /// It was.
+    pub(super) fn was_decided(&self, id: ProposalId, now_ms: u64) {
+        let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
+        decided.retain(|_, at| now_ms.saturating_sub(*at) < super::decided::AGAIN_MS);
+        decided.insert(id, now_ms);
+    }
+
+    /// Whether the next run may begin before its time, because the peer is ready.
+    pub(super) fn may_be_early(&self, id: &ProposalId, now_ms: u64) -> bool {
+        let early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        early.get(id).is_none_or(|at| now_ms.saturating_sub(*at) >= EARLY_MS)
+    }
+
+    /// It does.
+    pub(super) fn was_early(&self, id: ProposalId, now_ms: u64) {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        early.retain(|_, at| now_ms.saturating_sub(*at) < EARLY_MS);
+        early.insert(id, now_ms);
     }
 
     /// Which run of a proposal a process runs for.
@@ -99,15 +143,6 @@ pub fn folder(jobs: &Path, record: &ProposalRecord) -> PathBuf {
     jobs.join(format!("{}-{}", &record.study().full()[..12], hex(&record.id().0)))
 }
 
-/// Whether an earlier run of a proposal has left something from which the next goes on: rows or work of a
-/// run that broke off, or what the ledger holds of its release.
-pub fn goes_on(jobs: &Path, ledger: &Path, record: &ProposalRecord, runs: &[RunRow]) -> bool {
-    let state = folder(jobs, record).join("state/tacit-runs");
-    let kept = || std::fs::read_dir(state).is_ok_and(|mut inside| inside.next().is_some());
-    let begun = runs.iter().any(|run| run.begun_ms.is_some());
-    begun && (kept() || super::settle::has_charged(ledger, record))
-}
-
 /// Writes study and party file of a run; the folder.
 ///
 /// # Errors
@@ -126,7 +161,12 @@ pub fn write(settings: &HouseSettings, jobs: &Path, order: &JobOrder<'_>) -> Res
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    let party = party_file(settings, &file, &order.consent.data, &address, &report)?;
+    let set = settings.data.get(&order.consent.data);
+    let bounds = set.map(|set| super::consented::bounds(order.record, order.me, order.consent, set));
+    let bounds = bounds.transpose()?.flatten();
+    let bounds = bounds.ok_or_else(|| Error::input("the own consent is not in this store"))?;
+    let mut party = party_file(settings, &file, &order.consent.data, &address, &report)?;
+    agreed(&mut party, &bounds);
     std::fs::write(folder.join("study.toml"), text).map_err(failed)?;
     std::fs::write(folder.join("party.toml"), party).map_err(failed)?;
     Ok(folder)
@@ -240,6 +280,20 @@ fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &
     line("delta", quoted(&format!("1e-{}", set.delta_places.unwrap_or(MOST_DELTA_PLACES))));
 }
 
+/// The section `[policy.agreed]`: what was consented to, which the run's own ledger holds it to.
+fn agreed(text: &mut String, bounds: &AgreedBounds) {
+    let AgreedBounds { charges, after, at, matches, data, rows } = bounds;
+    let charge = |one: &AgreedCharge| quoted(&format!("{} {} {}", one.viewer, one.rho, one.delta));
+    let charges = charges.iter().map(charge).collect::<Vec<_>>().join(", ");
+    let data = data.map_or_else(String::new, |data| format!("data = {}\n", quoted(&hex(&data))));
+    // Writing into a text does not fail.
+    let _ = write!(
+        text,
+        "\n[policy.agreed]\ncharges = [{charges}]\nafter = {after}\nat = {at}\nmatches = {matches}\n\
+         rows = {rows}\n{data}"
+    );
+}
+
 fn quoted(text: &str) -> String {
     // What escapes JSON has, TOML has, too.
     Value::from(text).to_string()
@@ -251,7 +305,7 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// Starts the process of a run and waits for its end on a thread of its own: a child that ends with its
 /// parent ends with the thread that started it.
-pub fn start(house: &Arc<House>, id: ProposalId, run: u32, folder: PathBuf) {
+pub fn start(house: &Arc<House>, id: ProposalId, run: u32, folder: PathBuf, longest: Duration) {
     let stop = Arc::new(AtomicU8::new(0));
     house.jobs().lock().insert(id, RunningJob { run, stop: stop.clone(), left: None });
     let house = house.clone();
@@ -260,7 +314,7 @@ pub fn start(house: &Arc<House>, id: ProposalId, run: u32, folder: PathBuf) {
         command.args(["run", "--events", "--json", "party.toml"]).current_dir(&folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let ended = match command.spawn() {
-            Ok(child) => watch(&house, &id, run, child, &stop),
+            Ok(child) => watch(&house, (&id, run), child, (&stop, longest)),
             Err(error) => {
                 let error = ["file", "start", &format!("the run cannot be started: {error}")];
                 JobEnd { stored: false, stopped: false, error: Some(error.map(str::to_owned)) }
@@ -275,8 +329,34 @@ pub fn start(house: &Arc<House>, id: ProposalId, run: u32, folder: PathBuf) {
     });
 }
 
+/// How long a run may take: what the rules say, else ten times what the study is expected to take with as
+/// many rows at both sides as the data had at their last check, over a slow line, and an hour.
+pub fn longest(look: &Look<'_>) -> Duration {
+    if let Some(seconds) = look.settings.policy.longest_run {
+        return Duration::from_secs(seconds);
+    }
+    let expected = || {
+        let data = look.row.data.as_deref()?;
+        let check = look.house.store().checks_of(data, 1).ok()?.pop()?;
+        let rows = serde_json::from_str::<Value>(&check.found).ok()?["rows"].as_u64()?;
+        let file = StudyFile::parse("the study", &look.record.proposed().text).ok()?;
+        let assumed = Assumed { rows: [rows; 2], both: None, outcome: None };
+        let link = Link { bits_per_s: 20e6, round_trip_s: 0.1 };
+        let plan = plan_file(&file, &assumed, link, Speeds::default()).ok()?;
+        let seconds: f64 = plan.stages.iter().map(|stage| stage.seconds).sum();
+        Duration::try_from_secs_f64(TIMES * seconds).ok()
+    };
+    expected().map_or(UNKNOWN, |expected| SHORT + expected)
+}
+
 /// Keeps what a process says, until it is over.
-fn watch(house: &Arc<House>, id: &ProposalId, run: u32, mut child: Child, stop: &AtomicU8) -> JobEnd {
+pub(super) fn watch(
+    house: &Arc<House>,
+    (id, run): (&ProposalId, u32),
+    mut child: Child,
+    (stop, longest): (&AtomicU8, Duration),
+) -> JobEnd {
+    let begun = Instant::now();
     let printed = child.stdout.take().map(|out| {
         std::thread::spawn(move || {
             let mut text = String::new();
@@ -291,6 +371,10 @@ fn watch(house: &Arc<House>, id: &ProposalId, run: u32, mut child: Child, stop: 
     });
     let mut why = 0;
     let status = loop {
+        if begun.elapsed() > longest {
+            // A person's word stands.
+            let _ = stop.compare_exchange(0, TOO_LONG, Ordering::Relaxed, Ordering::Relaxed);
+        }
         if why == 0 && stop.load(Ordering::Relaxed) != 0 {
             why = stop.load(Ordering::Relaxed);
             let _ = child.kill();
@@ -305,6 +389,9 @@ fn watch(house: &Arc<House>, id: &ProposalId, run: u32, mut child: Child, stop: 
     let stored = lines.and_then(|reader| reader.join().ok()).unwrap_or_default();
     let failed = !status.is_some_and(|status| status.success());
     let error = failed.then(|| match why {
+        TOO_LONG => {
+            ["peer", "too-long", "the run took longer than a run may (policy.longest_run)"].map(str::to_owned)
+        }
         PEER_LEFT => ["peer", "left", "the other side has left the run"].map(str::to_owned),
         _ => error_of(&printed),
     });
@@ -316,7 +403,15 @@ fn error_of(printed: &str) -> [String; 3] {
     let object: Value = serde_json::from_str(printed).unwrap_or_default();
     let error = &object["error"];
     match (error["kind"].as_str(), error["message"].as_str()) {
-        (Some(kind), Some(message)) => [kind.to_owned(), error["code"].to_string(), message.to_owned()],
+        (Some(kind), Some(message)) => {
+            let bound = error["shortfall"]["bound"].as_str().unwrap_or_default();
+            let kind = match kind {
+                _ if bound.starts_with("study.") => super::consented::BUDGET,
+                _ if message.contains(job::run::OTHER_DATA) => super::DATA,
+                kind => kind,
+            };
+            [kind.to_owned(), error["code"].to_string(), message.to_owned()]
+        }
         // A process that is killed says nothing: that of a service that ends, or for want of memory.
         _ => ["peer", "killed", "the run's process ended without a word: too little memory?"]
             .map(str::to_owned),

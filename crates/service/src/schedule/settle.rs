@@ -6,7 +6,7 @@ use crate::store::{RunLeft, SERVICE, STOPPED, Speaker};
 use crate::web::House;
 use base::{Error, unhex};
 use privacy::ledger::{EntryRow, Ledger};
-use release::rational::parse;
+use release::rational::Rational;
 use statements::{DEBITS, DebitLine, ProposalId, ProposalRecord, RunEnd, RunOutcome, Said};
 use std::path::Path;
 use std::sync::Arc;
@@ -77,7 +77,8 @@ fn finish(
     let Some(record) = store.standing(id)? else { return Ok(()) };
     let settings = house.rules().settings;
     let (kind, code, message) = error.unwrap_or_default();
-    let debits = debits(&settings.ledger, &record, identity.fingerprint());
+    // Without the ledger nothing is said yet: what it charged would be left out.
+    let debits = debits(&settings.ledger, &record, identity.fingerprint())?;
     let said = RunEnd { run, outcome, kind: word(kind), code: word(code), debits };
     let at_ms = now_ms();
     let speaker = Speaker { by: SERVICE, identity, at_ms };
@@ -101,6 +102,8 @@ fn finish(
         (RunOutcome::Failed, kind) => (Some(kind), 0),
     };
     store.end_run(speaker, id, &said, &RunLeft { message, files, held, next_ms })?;
+    let others = record.parties().iter().filter(|party| **party != identity.fingerprint());
+    others.for_each(|party| house.links().tell_log(*party));
     let word = if outcome.has_answer() { "answered" } else { "failed" };
     house.notify(word, id);
     Ok(())
@@ -108,7 +111,8 @@ fn finish(
 
 /// A kind or code as a statement holds it.
 fn word(text: &str) -> String {
-    text.chars().filter(char::is_ascii_graphic).take(40).collect()
+    let fits = |c: &char| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-';
+    text.chars().filter(fits).take(40).collect()
 }
 
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -122,8 +126,8 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 /// What this study charged and no earlier run of this proposal has told.
-fn debits(ledger: &Path, record: &ProposalRecord, own: net::KeyFingerprint) -> Vec<DebitLine> {
-    let Ok(entries) = Ledger::look(ledger).and_then(|ledger| ledger.entries()) else { return Vec::new() };
+fn debits(ledger: &Path, record: &ProposalRecord, own: net::KeyFingerprint) -> Result<Vec<DebitLine>, Error> {
+    let entries = Ledger::look(ledger)?.entries()?;
     let chain = record.place(&own).map_or(&[][..], |place| record.chain(place));
     let told = |release: &[u8; 32]| {
         chain.iter().any(|one| match &one.body().said {
@@ -134,25 +138,42 @@ fn debits(ledger: &Path, record: &ProposalRecord, own: net::KeyFingerprint) -> V
     let study = record.study().full();
     let ours = |entry: &&EntryRow| entry.study == study && entry.protects && !entry.given_back;
     let lines = entries.iter().filter(ours).filter_map(line);
-    lines.filter(|line| !told(&line.release)).take(DEBITS).collect()
+    Ok(lines.filter(|line| !told(&line.release)).take(DEBITS).collect())
 }
 
-/// Whether the ledger holds a release of this study already.
-pub fn has_charged(ledger: &Path, record: &ProposalRecord) -> bool {
-    let entries = Ledger::look(ledger).and_then(|ledger| ledger.entries()).unwrap_or_default();
-    let study = record.study().full();
-    entries.iter().any(|entry| entry.study == study && !entry.given_back)
-}
-
-/// A debit as a statement holds it: what sizes cost is a sum of fractions, of which it has the decimals.
+/// A debit as a statement holds it: what sizes cost is a sum of fractions, of which it has the decimals,
+/// rounded up.
 fn line(entry: &EntryRow) -> Option<DebitLine> {
-    let number = |exact: &str, shown: &str| {
-        let value = parse(exact).or_else(|| parse(shown))?.to_string();
-        (value.len() <= 80).then_some(value)
-    };
+    let number = |exact: &str| exact.parse::<Rational>().ok().map(|value| crate::agree::bound(&value));
     Some(DebitLine {
         release: unhex(&entry.release)?,
-        rho: number(&entry.exact_rho, &entry.rho)?,
-        delta: number(&entry.exact_delta, &entry.delta)?,
+        rho: number(&entry.exact_rho)?,
+        delta: number(&entry.exact_delta)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_said_in_letters_that_a_statement_holds() {
+        assert_eq!(word("Not_ready 7-x"), "otready7-x");
+        let said = RunEnd {
+            run: 1,
+            outcome: RunOutcome::Failed,
+            kind: word("ÄB_c"),
+            code: word("-1"),
+            debits: Vec::new(),
+        };
+        assert_eq!((said.kind.as_str(), said.code.as_str()), ("c", "-1"));
+    }
+
+    #[test]
+    fn a_debit_with_more_digits_than_a_statement_holds_is_rounded_up() {
+        let long: Rational = format!("1/3{}", "7".repeat(90)).parse().expect("a number");
+        let shown = crate::agree::bound(&long);
+        let value: Rational = shown.parse().expect("a number");
+        assert!(shown.len() <= 80 && value >= long, "{shown}");
+    }
 }

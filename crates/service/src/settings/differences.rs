@@ -117,16 +117,12 @@ impl FoundDifferences {
         self.note("delta", more(&delta(before.delta_places), &delta(after.delta_places)));
         self.note("data_change", more(&before.changes_allowed, &after.changes_allowed));
         self.note("two_person", more(&Reverse(before.two_person), &Reverse(after.two_person)));
+        self.note("steward_keys", only(&before.steward_keys, &after.steward_keys));
     }
 
     fn policy(&mut self, before: &ServicePolicy, after: &ServicePolicy) {
         self.note("kinds", longer(&before.kinds, &after.kinds));
-        let studies = match (before.studies.is_empty(), after.studies.is_empty()) {
-            (true, false) => Some(RuleTurn::Tighter),
-            (false, true) => Some(RuleTurn::Looser),
-            _ => longer(&before.studies, &after.studies),
-        };
-        self.note("studies", studies);
+        self.note("studies", only(&before.studies, &after.studies));
         self.note("auto", longer(&before.auto, &after.auto));
         self.note("max_rho", more(&before.max_rho, &after.max_rho));
         let delta = |places: Option<u8>| places.map(Reverse);
@@ -139,6 +135,11 @@ impl FoundDifferences {
         self.note("quiet_hours", longer(&after.quiet_hours, &before.quiet_hours));
         self.note("max_jobs", more(&before.max_jobs, &after.max_jobs));
         self.note("jobs_memory", more(&before.jobs_memory, &after.jobs_memory));
+        let longest = match (before.longest_run, after.longest_run) {
+            (Some(before), Some(after)) => more(&before, &after),
+            (before, after) => other(&before, &after),
+        };
+        self.note("longest_run", longest);
         self.note("second_step", longer(&after.second_step, &before.second_step));
         let separate = (Reverse(before.separate_duties), Reverse(after.separate_duties));
         self.note("separate_duties", more(&separate.0, &separate.1));
@@ -167,4 +168,13 @@ fn longer<T: PartialEq>(before: &[T], after: &[T]) -> Option<RuleTurn> {
         return Some(RuleTurn::Looser);
     }
     before.iter().any(|one| !after.contains(one)).then_some(RuleTurn::Tighter)
+}
+
+/// What allows more the more it lists, and everything where it lists nothing.
+fn only<T: PartialEq>(before: &[T], after: &[T]) -> Option<RuleTurn> {
+    match (before.is_empty(), after.is_empty()) {
+        (true, false) => Some(RuleTurn::Tighter),
+        (false, true) => Some(RuleTurn::Looser),
+        _ => longer(before, after),
+    }
 }

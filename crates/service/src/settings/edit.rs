@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Rules of `[policy]` that a page may change; what is about the machine is changed on the machine.
-const POLICY: [&str; 15] = [
+const POLICY: [&str; 16] = [
     "kinds",
     "studies",
     "auto",
@@ -19,11 +19,22 @@ const POLICY: [&str; 15] = [
     "quiet_hours",
     "max_jobs",
     "jobs_memory",
+    "longest_run",
     "separate_duties",
     "second_step",
 ];
-const DATA: [&str; 9] =
-    ["columns", "peers", "stewards", "least_rows", "budget", "period", "delta", "data_change", "two_person"];
+const DATA: [&str; 10] = [
+    "columns",
+    "peers",
+    "stewards",
+    "least_rows",
+    "budget",
+    "period",
+    "delta",
+    "data_change",
+    "two_person",
+    "steward_keys",
+];
 const PEER: [&str; 6] = ["key", "address", "run_ports", "proposals_open", "proposals_per_day", "kinds"];
 
 /// The names of all rules that could be changed in a text, with what it says of each; none: nothing.
@@ -71,6 +82,10 @@ pub fn edit(text: &str, rule: &str, new: &str) -> Result<String, String> {
     if !new.is_empty() && (!single || new.contains('\n')) {
         return Err(format!("Write the value as it stands in the file, on one line: {key} = ..."));
     }
+    // Whoever confirms it reads what the text says, and not what stands beside it.
+    if has_comment(new) {
+        return Err("Write the value alone, without a remark behind a #.".to_owned());
+    }
     let tree = DeTable::parse(text).map_err(|error| error.message().to_owned())?;
     let names: Vec<&str> = place.split('.').collect();
     match value(&tree, &names, key) {
@@ -79,6 +94,22 @@ pub fn edit(text: &str, rule: &str, new: &str) -> Result<String, String> {
         None if new.is_empty() => Err("The file says nothing of it already.".to_owned()),
         None => add(text, place, &alone),
     }
+}
+
+/// Whether a value of one line has a remark behind it: a # that stands in no string.
+fn has_comment(value: &str) -> bool {
+    let (mut within, mut escaped) = (None, false);
+    for c in value.chars() {
+        match within {
+            _ if escaped => escaped = false,
+            Some('"') if c == '\\' => escaped = true,
+            Some(quote) if c == quote => within = None,
+            Some(_) => {}
+            None if c == '#' => return true,
+            None => within = Some(c).filter(|c| matches!(c, '"' | '\'')),
+        }
+    }
+    false
 }
 
 /// The text without the lines of a key, which must have them for itself.
@@ -146,7 +177,16 @@ mod tests {
 
     #[test]
     fn a_value_is_a_value_and_nothing_more() {
-        for bad in ["1\n[policy]\nallow_exact = true", "1 2", "=", "1, x = 2", "[", "1 # \n x = 1"] {
+        for bad in [
+            "1\n[policy]\nallow_exact = true",
+            "1 2",
+            "=",
+            "1, x = 2",
+            "[",
+            "1 # \n x = 1",
+            "1 # as agreed",
+            "'a' # b",
+        ] {
             assert!(edit(TEXT, "data.trial.budget", bad).is_err(), "{bad}");
         }
         for rule in ["name", "policy.notify", "data.trial.path", "data.other.budget", "policy"] {

@@ -45,6 +45,7 @@ const DATA: &[&str] = &[
     "delta",
     "data_change",
     "two_person",
+    "steward_keys",
 ];
 const POLICY: &[&str] = &[
     "kinds",
@@ -60,6 +61,7 @@ const POLICY: &[&str] = &[
     "quiet_hours",
     "max_jobs",
     "jobs_memory",
+    "longest_run",
     "separate_duties",
     "second_step",
     "notify",
@@ -261,7 +263,18 @@ fn data_set(item: &TomlItem<'_, '_>, known: &BTreeMap<String, ServicePeer>) -> R
         delta_places: section.get("delta").map(|item| item.parsed(parse_delta)).transpose()?,
         changes_allowed: change.transpose()?.unwrap_or(false),
         two_person: boolean(&section, "two_person", false)?,
+        steward_keys: texts(&section, "steward_keys", steward_key)?,
     })
+}
+
+/// A key that `tacit keygen` made, or one of SSH.
+fn steward_key(item: &TomlItem<'_, '_>) -> Result<KeyFingerprint, Error> {
+    let text = item.text()?;
+    if text.starts_with("ssh-") {
+        let rule = "write the line of an Ed25519 key: ssh-ed25519 AAAA..";
+        return statements::ssh_key(text).ok_or_else(|| item.refuse(rule));
+    }
+    text.parse::<KeyFingerprint>().map_err(|e| item.error(e))
 }
 
 fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
@@ -295,6 +308,7 @@ fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
             .map(|item| item.parsed(parse_memory))
             .transpose()?
             .unwrap_or(1 << 30),
+        longest_run: section.get("longest_run").map(|item| item.parsed(span)).transpose()?,
         separate_duties: boolean(&section, "separate_duties", true)?,
         second_step: texts(&section, "second_step", |item| {
             let name = item.text()?;
@@ -304,6 +318,19 @@ fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
         })?,
         notify: texts(&section, "notify", |item| item.text().map(str::to_owned))?,
     })
+}
+
+/// Seconds of a time that a run may take.
+fn span(text: &str) -> Result<u64, &'static str> {
+    const RULE: &str = "write a whole number with m, h or d, from 1m to 30d: 6h";
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'm') => (&text[..text.len() - 1], 60),
+        Some(b'h') => (&text[..text.len() - 1], 3_600),
+        Some(b'd') => (&text[..text.len() - 1], 86_400),
+        _ => return Err(RULE),
+    };
+    let count: u64 = digits.parse().map_err(|_| RULE)?;
+    count.checked_mul(unit).filter(|seconds| (60..=30 * 86_400).contains(seconds)).ok_or(RULE)
 }
 
 fn keep(item: &TomlItem<'_, '_>, home: &Path) -> Result<KeepRule, Error> {

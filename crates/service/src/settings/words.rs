@@ -122,6 +122,12 @@ fn data(data: &DataSet, columns: bool) -> Vec<String> {
     if data.two_person {
         all.push("Two stewards must agree.".to_owned());
     }
+    let keys: Vec<String> = data.steward_keys.iter().map(ToString::to_string).collect();
+    all.push(match keys.is_empty() {
+        true => "Consents take no key but the organisation's: who is root on this machine can give them."
+            .to_owned(),
+        false => format!("Each consent is signed by a steward's own key, too: {}.", keys.join(" or ")),
+    });
     all
 }
 
@@ -173,11 +179,16 @@ fn studies(policy: &ServicePolicy) -> Vec<String> {
         count(policy.candidates)
     ));
     all.extend(policy.quiet_hours.iter().map(|hours| format!("No run begins {hours}.")));
-    all.push(format!(
-        "At most {} at once, with {} together.",
-        counted(policy.max_jobs, "run"),
-        binary(policy.jobs_memory)
-    ));
+    all.push(match policy.max_jobs {
+        0 => "No run begins, and what was agreed on waits: max_jobs is 0.".to_owned(),
+        most => {
+            format!("At most {} at once, with {} together.", counted(most, "run"), binary(policy.jobs_memory))
+        }
+    });
+    all.push(match policy.longest_run {
+        Some(seconds) => format!("A run is ended after {}.", counted(seconds / 60, "minute")),
+        None => "A run is ended after ten times what it is expected to take, and an hour.".to_owned(),
+    });
     all
 }
 

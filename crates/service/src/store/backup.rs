@@ -59,7 +59,13 @@ impl Store {
     pub fn use_copy(&self, day: &str, at: u64) -> Result<(), Error> {
         let what = format!("{}{day}{}", COPY_USED.0, COPY_USED.1);
         let act = RecordedAct { by: COMMAND_LINE, what: &what, to: "", at };
-        self.act(&act, |transaction| transaction.execute("DELETE FROM copies", []).map(drop))
+        // Others may have more of what was said here than the copy.
+        let unheard = "INSERT OR IGNORE INTO unheard (proposal, peer) SELECT id, party FROM proposals \
+                       JOIN parties ON proposal = row WHERE open";
+        self.act(&act, |transaction| {
+            transaction.execute(unheard, [])?;
+            transaction.execute("DELETE FROM copies", []).map(drop)
+        })
     }
 
     /// When it was said last that a copy is the store: milliseconds since 1970, 0 for never.

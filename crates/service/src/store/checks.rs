@@ -90,16 +90,40 @@ impl Store {
         Ok(done.is_some())
     }
 
-    /// Pauses the link with a peer, or lets it go on.
+    /// Pauses the link with a peer, as a steward or as an operator.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn pause(&self, act: &RecordedAct<'_>, peer: &str, paused: bool) -> Result<(), Error> {
-        let sql = match paused {
-            true => "INSERT OR IGNORE INTO paused (peer) VALUES (?1)",
-            false => "DELETE FROM paused WHERE peer = ?1",
-        };
-        self.act(act, |transaction| transaction.execute(sql, [peer]).map(drop))
+    pub fn pause(&self, act: &RecordedAct<'_>, peer: &str, as_steward: bool) -> Result<(), Error> {
+        let sql = "INSERT OR IGNORE INTO paused (peer, by, as_steward) VALUES (?1, ?2, ?3)";
+        self.act(act, |transaction| transaction.execute(sql, params![peer, act.by, as_steward]).map(drop))
+    }
+
+    /// Lets the link with a peer go on that whoever acts has paused, or somebody in a role that they have;
+    /// false where it was somebody else.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn go_on(&self, act: &RecordedAct<'_>, peer: &str, roles: [bool; 2]) -> Result<bool, Error> {
+        let sql = "DELETE FROM paused WHERE peer = ?1 AND (by = ?2 OR (as_steward AND ?3) OR \
+                   (NOT as_steward AND ?4))";
+        let [steward, operator] = roles;
+        let gone = self.act_if(act, |transaction| {
+            let gone = transaction.execute(sql, params![peer, act.by, steward, operator])?;
+            Ok((gone == 1).then_some(()))
+        })?;
+        Ok(gone.is_some())
+    }
+
+    /// Who has paused the link with a peer, and whether as a steward.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn paused_by(&self, peer: &str) -> Result<Option<(String, bool)>, Error> {
+        let sql = "SELECT by, as_steward FROM paused WHERE peer = ?1";
+        self.read(|connection| {
+            connection.query_row(sql, [peer], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        })
     }
 
     /// The peers with whom the link is paused.

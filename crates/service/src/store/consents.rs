@@ -3,11 +3,13 @@
 
 use super::accounts::{grants_of, living_in};
 use super::studies::{failed, say_in};
-use super::{COMMAND_LINE, OwnConsent, RecordedAct, Speaker, Store};
+use super::{COMMAND_LINE, OwnConsent, RecordedAct, Speaker, Store, write_down};
+use crate::agree::BY_RULE;
 use crate::roles::{Action, Asker, StudySubject, Subject, may};
 use base::Error;
+use net::KeyFingerprint;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use statements::{ConsentTerms, ProposalId, ProposalRecord, Said};
+use statements::{ConsentTerms, ProposalId, ProposalRecord, Said, StewardSeal};
 
 const CHANGED: &str = "the rules, or who may decide, changed while the files were read, so nothing was \
                        signed: read the study again";
@@ -50,6 +52,8 @@ pub struct ConsentRight<'a> {
     pub separate: bool,
     /// What another one has to have agreed to, where two decide.
     pub approval: Option<&'a ApprovedTerms>,
+    /// Keys of stewards, of which one has to have signed, by these rules; empty: none has to.
+    pub keys: &'a [KeyFingerprint],
 }
 
 impl Store {
@@ -66,18 +70,25 @@ impl Store {
         own: &OwnConsent,
         right: &ConsentRight<'_>,
     ) -> Result<ProposalRecord, Error> {
+        let known = self.known(id)?;
         self.within_one(|write| {
             if !holds(write, id, own, right, speaker.at_ms / 1_000).map_err(failed)? {
                 return Err(Error::refused(CHANGED));
             }
-            let record = say_in(write, &speaker, id, Said::Consent(Box::new(terms)))?;
-            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let values = params![id.0, own.by, own.data, own.salt, own.tag, own.words, own.version];
+            let sealed = |seal: &StewardSeal| right.keys.contains(&seal.steward());
+            if !right.keys.is_empty() && !terms.seal.as_ref().is_some_and(sealed) {
+                return Err(Error::refused("these data take the signature of a steward's own key"));
+            }
+            let record = say_in(write, &speaker, id, known.as_deref(), Said::Consent(Box::new(terms)))?;
+            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version, debits) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let OwnConsent { by, data, salt, tag, words, version, after, .. } = own;
+            let values = params![id.0, by, data, salt, tag, words, version, after.cast_signed()];
             write.execute(sql, values).map_err(failed)?;
             write
                 .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
                 .map_err(failed)?;
+            write.execute("DELETE FROM requests WHERE proposal = ?1", [id.0]).map_err(failed)?;
             Ok(record)
         })
     }
@@ -99,6 +110,47 @@ impl Store {
         self.act(act, |transaction| {
             transaction.execute(sql, params![id.0, act.by, data, words, runs, days, at]).map(drop)
         })
+    }
+
+    /// Takes back that somebody agrees; false where there was nothing to take back.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn disapprove(&self, act: &RecordedAct<'_>, id: &ProposalId) -> Result<bool, Error> {
+        let sql = "DELETE FROM approvals WHERE proposal = ?1 AND account = ?2";
+        let gone = self.act_if(act, |transaction| {
+            Ok((transaction.execute(sql, params![id.0, act.by])? == 1).then_some(()))
+        })?;
+        Ok(gone.is_some())
+    }
+
+    /// Takes data that changed since consent for those of the consent, and lets the run begin, where whoever
+    /// acts still decides on them by the rules by which they were weighed.
+    ///
+    /// # Errors
+    /// [`base::Fault`] of a refusal where that is no longer so; or when the store cannot be written.
+    pub fn take_weighed(
+        &self,
+        act: &RecordedAct<'_>,
+        id: &ProposalId,
+        (data, version): (&str, &[u8; 32]),
+        right: &ConsentRight<'_>,
+    ) -> Result<(), Error> {
+        self.within_one(|write| {
+            let may = rules_hold(write, right).map_err(failed)?
+                && decides(write, id, act.by, data, right).map_err(failed)?
+                && is_approved(write, id, act.by, right, act.at).map_err(failed)?;
+            let sql = "UPDATE proposals SET held = NULL, next_ms = 0 WHERE id = ?1 AND held = 'data'";
+            if !may || write.execute(sql, [id.0]).map_err(failed)? == 0 {
+                return Err(Error::refused(CHANGED));
+            }
+            let sql = "UPDATE consents SET version = ?2, taken = 1 WHERE proposal = ?1";
+            write.execute(sql, params![id.0, version]).map_err(failed)?;
+            write.execute("DELETE FROM approvals WHERE proposal = ?1", [id.0]).map_err(failed)?;
+            write_down(write, act)
+        })?;
+        self.ring();
+        Ok(())
     }
 
     /// Who has agreed, where two have to, so shortly ago that it counts.
@@ -164,15 +216,21 @@ fn holds(
     right: &ConsentRight<'_>,
     now: u64,
 ) -> Result<bool, rusqlite::Error> {
-    let sql = "SELECT hash FROM accepted ORDER BY number DESC LIMIT 1";
-    let rules = connection.query_row(sql, [], |row| row.get::<_, [u8; 32]>(0)).optional()?;
-    if rules != right.rules {
+    if !rules_hold(connection, right)? {
         return Ok(false);
     }
-    // Who has the machine has no account.
+    // Who has the machine has no account, and neither has a rule: it is one of those that hold.
     Ok(own.by == COMMAND_LINE
+        || (own.by == BY_RULE && right.rules.is_some())
         || decides(connection, id, &own.by, &own.data, right)?
             && is_approved(connection, id, &own.by, right, now)?)
+}
+
+/// Whether the rules by which something was weighed are those that hold.
+fn rules_hold(connection: &Connection, right: &ConsentRight<'_>) -> Result<bool, rusqlite::Error> {
+    let sql = "SELECT hash FROM accepted ORDER BY number DESC LIMIT 1";
+    let rules = connection.query_row(sql, [], |row| row.get::<_, [u8; 32]>(0)).optional()?;
+    Ok(rules == right.rules)
 }
 
 /// Whether an account decides on a proposal and a data set, as its roles are now.

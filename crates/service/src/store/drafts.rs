@@ -93,6 +93,15 @@ impl Store {
         self.act(act, |transaction| transaction.execute(sql, params![id.0, act.to]).map(drop))
     }
 
+    /// Takes the report of a proposal back from the account that an act is about.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn take_report(&self, act: &RecordedAct<'_>, id: &ProposalId) -> Result<(), Error> {
+        let sql = "DELETE FROM given WHERE proposal = ?1 AND account = ?2";
+        self.act(act, |transaction| transaction.execute(sql, params![id.0, act.to]).map(drop))
+    }
+
     /// Whether an account may read the report of a proposal because somebody gave it to them.
     ///
     /// # Errors

@@ -9,13 +9,16 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 6] = [
+const STEPS: [LayoutStep; 9] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
     |transaction| Ok(transaction.execute_batch(V4)?),
     |transaction| Ok(transaction.execute_batch(CONFIRMATIONS)?),
     |transaction| Ok(transaction.execute_batch(APPROVALS)?),
+    |transaction| Ok(transaction.execute_batch(GUARDS)?),
+    |transaction| Ok(transaction.execute_batch(PAUSED_BY)?),
+    |transaction| Ok(transaction.execute_batch(REQUESTS)?),
 ];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
@@ -259,6 +262,42 @@ CREATE TABLE approvals (
     days INTEGER NOT NULL,
     at INTEGER NOT NULL,
     PRIMARY KEY (proposal, account)
+) STRICT, WITHOUT ROWID;
+";
+
+/// Of consents of before, everything that their study was charged counts. Nothing is said on a proposal of
+/// which a party is in `unheard`: it may have more of the own chain than there is here.
+const GUARDS: &str = "
+ALTER TABLE consents ADD COLUMN debits INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE consents ADD COLUMN taken INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX proposals_by ON proposals (proposer, made_ms);
+CREATE TABLE unheard (
+    proposal BLOB NOT NULL,
+    peer BLOB NOT NULL,
+    PRIMARY KEY (proposal, peer)
+) STRICT, WITHOUT ROWID;
+";
+
+/// By whom was not kept: an operator could pause as well as a steward, and ends it.
+const PAUSED_BY: &str = "
+ALTER TABLE paused ADD COLUMN by TEXT NOT NULL DEFAULT '';
+ALTER TABLE paused ADD COLUMN as_steward INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Consents that wait for a steward's own key.
+const REQUESTS: &str = "
+CREATE TABLE requests (
+    proposal BLOB PRIMARY KEY,
+    at INTEGER NOT NULL,
+    by TEXT NOT NULL,
+    data TEXT NOT NULL,
+    request BLOB NOT NULL,
+    words TEXT NOT NULL,
+    salt BLOB NOT NULL,
+    tag BLOB NOT NULL,
+    version BLOB NOT NULL,
+    rules BLOB,
+    days INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 ";
 

@@ -82,8 +82,9 @@ impl Store {
         id: &ProposalId,
         offer: RunOffer,
     ) -> Result<ProposalRecord, Error> {
+        let known = self.known(id)?;
         self.within_one(|write| {
-            let record = say_in(write, &speaker, id, Said::Ready(offer))?;
+            let record = say_in(write, &speaker, id, known.as_deref(), Said::Ready(offer))?;
             let sql = "INSERT INTO runs (proposal, run, port, made_ms) VALUES (?1, ?2, ?3, ?4)";
             let values = params![id.0, offer.run, offer.port, speaker.at_ms.cast_signed()];
             write.execute(sql, values).map_err(failed)?;
@@ -102,8 +103,9 @@ impl Store {
         run: u32,
         nonces: Vec<[u8; 16]>,
     ) -> Result<ProposalRecord, Error> {
+        let known = self.known(id)?;
         self.within_one(|write| {
-            let record = say_in(write, &speaker, id, Said::Started { run, nonces })?;
+            let record = say_in(write, &speaker, id, known.as_deref(), Said::Started { run, nonces })?;
             let sql = "UPDATE runs SET begun_ms = ?3 WHERE proposal = ?1 AND run = ?2";
             write.execute(sql, params![id.0, run, speaker.at_ms.cast_signed()]).map_err(failed)?;
             Ok(record)
@@ -121,8 +123,9 @@ impl Store {
         end: &RunEnd,
         left: &RunLeft<'_>,
     ) -> Result<ProposalRecord, Error> {
+        let known = self.known(id)?;
         self.within_one(|write| {
-            let record = say_in(write, &speaker, id, Said::Ended(end.clone()))?;
+            let record = say_in(write, &speaker, id, known.as_deref(), Said::Ended(end.clone()))?;
             let at = speaker.at_ms.cast_signed();
             let sql = "UPDATE runs SET ended_ms = ?3, outcome = ?4, kind = ?5, code = ?6, message = ?7 \
                        WHERE proposal = ?1 AND run = ?2";

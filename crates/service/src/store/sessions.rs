@@ -1,6 +1,7 @@
 //! Sessions: who is signed in. The store has a hash of each cookie.
 
 use super::accounts::{grants_of, living_in};
+use super::tries::{hashed, tried_by_proxy};
 use super::{RecordedAct, Store};
 use crate::roles::Grant;
 use crate::secrets::{SecretToken, TokenUse};
@@ -67,8 +68,10 @@ impl Store {
             let hash = token.hash(TokenUse::Session);
             transaction.execute(sql, params![hash, account, begun.cast_signed(), act.at.cast_signed()])?;
             most(transaction, account)?;
-            let name = super::tries::hashed(act.to);
-            transaction.execute("DELETE FROM tries WHERE name = ?1", [name]).map(Some)
+            let names = [act.to, &tried_by_proxy(act.to)].map(hashed);
+            transaction
+                .execute("DELETE FROM tries WHERE name IN (?1, ?2)", params![names[0], names[1]])
+                .map(Some)
         })?;
         Ok(begun.map(|_| token))
     }

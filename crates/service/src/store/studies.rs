@@ -4,6 +4,7 @@
 //! What this organisation says is stored, put into the outbox of each other party and written into the log,
 //! all or nothing, before anything is sent. What another party says is stored before it is acknowledged.
 
+use super::unheard::{UNHEARD, is_unheard};
 use super::{RecordedAct, Store};
 use base::{Error, hex};
 use net::{Identity, KeyFingerprint};
@@ -11,6 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use statements::{
     KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said, SignedStatement,
 };
+use std::collections::HashMap;
+use std::sync::Arc;
 use study::{StudyFile, StudyHash};
 
 /// Rows of a page of a list.
@@ -119,6 +122,10 @@ pub struct OwnConsent {
     pub version: [u8; 32],
     /// The text that the steward read.
     pub words: String,
+    /// The newest row of the ledger's debits before: what was charged up to it was charged before.
+    pub after: u64,
+    /// Whether a person has taken other data for those of the consent since.
+    pub taken: bool,
 }
 
 /// How far an own statement has come.
@@ -215,7 +222,8 @@ impl Store {
     /// [`base::Fault`] of a refusal, with why it may not be said now; or when there is no such proposal, or
     /// the store cannot be written.
     pub fn say(&self, speaker: Speaker<'_>, id: &ProposalId, what: Said) -> Result<ProposalRecord, Error> {
-        self.within_one(|write| say_in(write, &speaker, id, what))
+        let known = self.known(id)?;
+        self.within_one(|write| say_in(write, &speaker, id, known.as_deref(), what))
     }
 
     /// Takes what a peer sent. What is not kept has changed nothing.
@@ -256,7 +264,9 @@ impl Store {
             Ok(first) => first,
             Err(why) => return no(why.code(), digest, 0),
         };
-        match self.within(|write| take(write, own, from, at_ms, &statement, first)) {
+        let known = self.known(&proposal)?;
+        let known = (first, known.as_deref());
+        match self.within(|write| take(write, own, from, at_ms, &statement, known)) {
             Ok(done) => {
                 self.ring();
                 Ok(Absorbed::Have { digest, proposal, new: done == Some(true) })
@@ -271,7 +281,22 @@ impl Store {
     /// # Errors
     /// When the store cannot be read, or holds what nobody signed.
     pub fn standing(&self, id: &ProposalId) -> Result<Option<ProposalRecord>, Error> {
-        load(&self.lock(), id)
+        Ok(self.known(id)?.map(|known| known.record.clone()))
+    }
+
+    /// The same, as it is kept: each statement's signature is checked once in the life of the process.
+    pub(super) fn known(&self, id: &ProposalId) -> Result<Option<Arc<KnownRecord>>, Error> {
+        let shelf = || self.shelf.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let held = shelf().all.get(id).cloned();
+        // Outside of any transaction, so all that is read here stays.
+        let loaded = load(&self.lock(), id, held.as_deref())?;
+        let Some(loaded) = loaded else { return Ok(None) };
+        if let Some(held) = held.filter(|held| held.row == loaded.row) {
+            return Ok(Some(held));
+        }
+        let loaded = Arc::new(loaded);
+        shelf().put(*id, loaded.clone());
+        Ok(Some(loaded))
     }
 
     /// The canonical text of a study that was proposed here, by any proposal of it.
@@ -337,12 +362,14 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn own_consent(&self, id: &ProposalId) -> Result<Option<OwnConsent>, Error> {
-        let sql = "SELECT by, data, salt, tag, words, version FROM consents WHERE proposal = ?1";
+        let sql =
+            "SELECT by, data, salt, tag, words, version, debits, taken FROM consents WHERE proposal = ?1";
         self.read(|connection| {
             let row = |row: &Row<'_>| {
                 let (by, data, salt) = (row.get(0)?, row.get(1)?, row.get(2)?);
                 let (tag, words, version) = (row.get(3)?, row.get(4)?, row.get(5)?);
-                Ok(OwnConsent { by, data, salt, tag, words, version })
+                let (after, taken) = (row.get::<_, i64>(6)?.unsigned_abs(), row.get(7)?);
+                Ok(OwnConsent { by, data, salt, tag, version, words, after, taken })
             };
             connection.query_row(sql, [id.0], row).optional()
         })
@@ -381,7 +408,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be written.
     pub fn take_data(&self, act: &RecordedAct<'_>, id: &ProposalId, version: &[u8; 32]) -> Result<(), Error> {
-        let sql = "UPDATE consents SET version = ?2 WHERE proposal = ?1";
+        let sql = "UPDATE consents SET version = ?2, taken = 1 WHERE proposal = ?1";
         self.act(act, |write| write.execute(sql, params![id.0, version]).map(drop))
     }
 
@@ -500,22 +527,68 @@ fn values_after(values: &mut Vec<rusqlite::types::Value>, value: String) -> Stri
     format!("?{}", values.len())
 }
 
-/// All that was said about a proposal, in the order in which it was stored.
-pub(super) fn load(connection: &Connection, id: &ProposalId) -> Result<Option<ProposalRecord>, Error> {
-    let sql = "SELECT statement FROM statements WHERE proposal = ?1 ORDER BY row";
-    let read = connection.prepare_cached(sql).and_then(|mut select| {
-        let rows = select.query_map([id.0], |row| row.get::<_, Vec<u8>>(0))?;
-        rows.collect::<Result<Vec<_>, _>>()
-    });
-    let mut record: Option<ProposalRecord> = None;
-    for bytes in read.map_err(failed)? {
-        let statement = SignedStatement::read(&bytes)?;
-        match &mut record {
-            None => record = Some(ProposalRecord::open(statement).map_err(|why| refused(&why))?),
-            Some(record) => _ = record.keep(statement).map_err(|why| refused(&why))?,
+/// All that was said about a proposal, checked, up to a row.
+#[derive(Clone)]
+pub struct KnownRecord {
+    /// What it comes to.
+    pub(super) record: ProposalRecord,
+    /// The newest statement's.
+    row: i64,
+    /// Of all statements.
+    bytes: usize,
+}
+
+/// Proposals that were read and checked before.
+#[derive(Default)]
+pub(super) struct RecordShelf {
+    all: HashMap<ProposalId, Arc<KnownRecord>>,
+    bytes: usize,
+}
+
+impl RecordShelf {
+    /// Bytes of statements that are kept so; what is read takes a few times as much.
+    const BYTES: usize = 2 << 20;
+
+    fn put(&mut self, id: ProposalId, known: Arc<KnownRecord>) {
+        if self.bytes + known.bytes > Self::BYTES {
+            *self = Self::default();
+        }
+        self.bytes += known.bytes;
+        if let Some(before) = self.all.insert(id, known) {
+            self.bytes = self.bytes.saturating_sub(before.bytes);
         }
     }
-    Ok(record)
+}
+
+/// All that was said about a proposal, in the order in which it was stored; of what is `known` already only
+/// what came after it is read.
+pub(super) fn load(
+    connection: &Connection,
+    id: &ProposalId,
+    known: Option<&KnownRecord>,
+) -> Result<Option<KnownRecord>, Error> {
+    let sql = "SELECT row, statement FROM statements WHERE proposal = ?1 AND row > ?2 ORDER BY row";
+    let after = known.map_or(0, |known| known.row);
+    let read = connection.prepare_cached(sql).and_then(|mut select| {
+        let rows =
+            select.query_map(params![id.0, after], |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))?;
+        rows.collect::<Result<Vec<(i64, Vec<u8>)>, _>>()
+    });
+    let mut all = known.cloned();
+    for (row, bytes) in read.map_err(failed)? {
+        let statement = SignedStatement::read(&bytes)?;
+        match &mut all {
+            None => {
+                let record = ProposalRecord::open(statement).map_err(|why| refused(&why))?;
+                all = Some(KnownRecord { record, row, bytes: bytes.len() });
+            }
+            Some(known) => {
+                known.record.keep(statement).map_err(|why| refused(&why))?;
+                (known.row, known.bytes) = (row, known.bytes + bytes.len());
+            }
+        }
+    }
+    Ok(all)
 }
 
 fn keep(write: &Transaction<'_>, at_ms: u64, statement: &SignedStatement) -> Result<(), Error> {
@@ -527,10 +600,15 @@ pub(super) fn say_in(
     write: &Transaction<'_>,
     speaker: &Speaker<'_>,
     id: &ProposalId,
+    known: Option<&KnownRecord>,
     what: Said,
 ) -> Result<ProposalRecord, Error> {
-    let found = load(write, id)?;
-    let mut record = found.ok_or_else(|| Error::input("there is no such proposal here"))?;
+    let found = load(write, id, known)?;
+    let KnownRecord { mut record, .. } =
+        found.ok_or_else(|| Error::input("there is no such proposal here"))?;
+    if is_unheard(write, id).map_err(failed)? {
+        return Err(Error::refused(UNHEARD));
+    }
     let signed = record.say(speaker.identity, speaker.at_ms, what)?;
     record.keep(signed.clone()).map_err(|why| refused(&why))?;
     keep(write, speaker.at_ms, &signed)?;
@@ -556,7 +634,7 @@ fn said(
 }
 
 /// Writes a statement into the log: whose, of which kind and number, and its digest.
-fn log(
+pub(super) fn log(
     write: &Transaction<'_>,
     actor: &str,
     action: &str,
@@ -607,7 +685,7 @@ fn insert(write: &Transaction<'_>, record: &ProposalRecord, by: &str, at_ms: u64
 }
 
 /// Writes what follows from the statements into the row.
-fn refresh(
+pub(super) fn refresh(
     write: &Transaction<'_>,
     record: &ProposalRecord,
     own: KeyFingerprint,
@@ -644,15 +722,15 @@ fn take(
     from: PeerSender<'_>,
     at_ms: u64,
     statement: &SignedStatement,
-    first: Option<ProposalRecord>,
+    (first, known): (Option<ProposalRecord>, Option<&KnownRecord>),
 ) -> Result<Option<bool>, Untaken> {
     let body = statement.body();
     let no = |why: NotKept| match why {
         NotKept::Gap(from) => Untaken::No("gap", from),
         other => Untaken::No(other.code(), 0),
     };
-    let (record, changes) = match load(write, &body.proposal)? {
-        Some(mut record) => {
+    let (record, changes) = match load(write, &body.proposal, known)? {
+        Some(KnownRecord { mut record, .. }) => {
             let forks = record.forks().len();
             let changes = match record.keep(statement.clone()).map_err(no)? {
                 KeptStatement::Known => return Ok(None),
@@ -687,8 +765,9 @@ fn used_by(connection: &Connection, peer: KeyFingerprint, now_ms: u64) -> Result
     let key = peer.bytes();
     let said = "SELECT count(*), coalesce(sum(length(statement)), 0) FROM statements \
                 WHERE author = ?1 AND at_ms > ?2";
-    let made = "SELECT count(*) FILTER (WHERE open AND NOT decided), count(*) FILTER (WHERE made_ms > ?2) \
-                FROM proposals WHERE proposer = ?1";
+    // Each by an index: a peer may have proposed much before.
+    let made = "SELECT (SELECT count(*) FROM proposals WHERE proposer = ?1 AND open AND NOT decided), \
+                (SELECT count(*) FROM proposals WHERE proposer = ?1 AND made_ms > ?2)";
     let found = one(said, &[&key, &since]).and_then(|said| Ok((said, one(made, &[&key, &since])?)));
     let ([statements, bytes], [open, today]) = found.map_err(failed)?;
     let [open, today, statements, bytes] = [open, today, statements, bytes].map(i64::unsigned_abs);

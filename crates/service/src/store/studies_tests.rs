@@ -100,13 +100,13 @@ fn terms(data: [u8; 32]) -> ConsentTerms {
 fn own_consent(by: &str) -> OwnConsent {
     let (by, data) = (by.to_owned(), "trial".to_owned());
     let words = "what a steward read".to_owned();
-    OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words }
+    OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words, after: 0, taken: false }
 }
 
 fn consent(side: &Side, record: &ProposalRecord) {
     let own = own_consent(COMMAND_LINE);
     let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
-    let right = ConsentRight { rules: None, stewards: &[], separate: true, approval: None };
+    let right = ConsentRight { rules: None, stewards: &[], separate: true, approval: None, keys: &[] };
     side.store.consent(side.speaker(), &record.id(), terms, &own, &right).expect("consents");
     assert_eq!(side.store.own_consent(&record.id()).expect("reads"), Some(own));
 }
@@ -173,7 +173,8 @@ fn who_lost_the_role_or_the_rules_signs_nothing() {
     }
     store.accept(&act("rules"), "the first", &[1; 32]).expect("accepted");
     let stewards = ["ann", "stella", "otto"].map(str::to_owned);
-    let right = ConsentRight { rules: Some([1; 32]), stewards: &stewards, separate: true, approval: None };
+    let right =
+        ConsentRight { rules: Some([1; 32]), stewards: &stewards, separate: true, approval: None, keys: &[] };
     let consents = |by: &str, right: &ConsentRight<'_>| {
         let own = own_consent(by);
         let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
@@ -217,7 +218,8 @@ fn the_first_of_two_stewards_agrees_to_something_in_particular() {
     }
     let stewards = ["stella", "otto"].map(str::to_owned);
     let asked = ApprovedTerms { data: "trial".into(), words: [1; 32], runs: 2, days: 30 };
-    let right = ConsentRight { rules: None, stewards: &stewards, separate: true, approval: Some(&asked) };
+    let right =
+        ConsentRight { rules: None, stewards: &stewards, separate: true, approval: Some(&asked), keys: &[] };
     let own = own_consent("otto");
     let signs = || {
         let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
@@ -375,4 +377,44 @@ fn of_a_run_the_newest_lines_are_kept() {
         newest.iter().map(|line| line.line.as_str()).collect::<Vec<_>>(),
         ["998", "999", "1000", "1001", "1002"]
     );
+}
+
+/// What was checked is not read again, and what another process adds is.
+#[test]
+fn what_another_process_says_is_seen_beside_what_was_checked() {
+    let (a, b) = (Side::new(), Side::new());
+    let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    let count = |store: &Store| {
+        store.standing(&record.id()).expect("reads").expect("there").heads()[0].count
+            + store.standing(&record.id()).expect("reads").expect("there").heads()[1].count
+    };
+    assert_eq!(count(&a.store), 1);
+    let other = Store::open(&a._folder.path().join("service.db")).expect("opens");
+    for number in 2..5 {
+        let store = [&a.store, &other][number as usize % 2];
+        let note = Said::Note(format!("note {number}"));
+        store.say(a.speaker(), &record.id(), note).expect("says");
+        assert_eq!([&a.store, &other].map(count), [number; 2]);
+    }
+    // What is refused leaves nothing behind.
+    let refused = a.store.say(a.speaker(), &record.id(), Said::Started { run: 1, nonces: vec![[0; 16]; 2] });
+    assert!(refused.is_err() && [&a.store, &other].map(count) == [4; 2]);
+}
+
+#[test]
+fn an_own_word_that_was_lost_is_taken_back_and_nobody_elses() {
+    let (a, b) = (Side::new(), Side::new());
+    let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    b.hear(&a);
+    a.store.say(a.speaker(), &record.id(), Said::Note("lost".to_owned())).expect("says");
+    b.hear(&a);
+    // The same organisation with the store of before.
+    let old = Store::open(&a._folder.path().join("old.db")).expect("opens");
+    let sent = |number| b.store.said_by(&record.id(), a.key(), number).expect("reads");
+    let read = |bytes: &[u8]| statements::SignedStatement::read(bytes).expect("a statement");
+    let note = read(&sent(1)[0]);
+    assert!(!old.take_back(a.speaker(), b.key(), &note).expect("reads"), "the proposal is not there");
+    let first = read(&sent(0)[0]);
+    assert!(!old.take_back(a.speaker(), b.key(), &first).expect("reads"), "nor is it taken so");
+    assert!(!a.store.take_back(a.speaker(), b.key(), &note).expect("reads"), "it is there");
 }

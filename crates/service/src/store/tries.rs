@@ -73,17 +73,27 @@ impl Store {
         let counted = self.within(|transaction| {
             let explain = |e| self.explain("write", &e);
             let wrong = count(transaction).map_err(explain)?;
+            // What follows the name of an account says what was tried.
+            let account = name.split(' ').next().unwrap_or(name);
             let known = "SELECT EXISTS (SELECT 1 FROM accounts WHERE name = ?1)";
-            let known = transaction.query_row(known, [name], |row| row.get::<_, bool>(0)).map_err(explain)?;
+            let known =
+                transaction.query_row(known, [account], |row| row.get::<_, bool>(0)).map_err(explain)?;
             if wrong >= IN_A_ROW && known {
                 let what = "wrong password, the fifth in a row or a later one";
                 let by = format!("address {address}");
-                write_down(transaction, &RecordedAct { by: &by, what, to: name, at: now })?;
+                write_down(transaction, &RecordedAct { by: &by, what, to: account, at: now })?;
             }
             Ok(Some(()))
         });
         counted.map(drop)
     }
+}
+
+/// What wrong passwords of somebody whom a proxy signs in are counted under: others, who try the name from
+/// elsewhere, keep nobody from giving the own password there.
+#[must_use]
+pub fn tried_by_proxy(account: &str) -> String {
+    format!("{account} by the proxy")
 }
 
 /// What stands for a name: people type passwords into the wrong field.

@@ -28,10 +28,15 @@ pub struct Buckets(Mutex<HashMap<String, (f64, Instant)>>);
 impl Buckets {
     /// Takes one request of somebody's; false where none is left.
     pub fn take(&self, who: &str) -> bool {
-        self.take_at(who, Instant::now())
+        self.take_at(who, 1.0, Instant::now())
     }
 
-    fn take_at(&self, who: &str, now: Instant) -> bool {
+    /// Takes what weighs as much as ten requests: five of it at once, one a second.
+    pub fn take_ten(&self, who: &str) -> bool {
+        self.take_at(who, 10.0, Instant::now())
+    }
+
+    fn take_at(&self, who: &str, cost: f64, now: Instant) -> bool {
         let mut all = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let refilled = |(left, at): (f64, Instant)| {
             (left + PER_SECOND * now.saturating_duration_since(at).as_secs_f64()).min(AT_ONCE)
@@ -40,8 +45,8 @@ impl Buckets {
             all.retain(|_, bucket| refilled(*bucket) < AT_ONCE);
         }
         let left = all.get(who).map_or(AT_ONCE, |bucket| refilled(*bucket));
-        let taken = left >= 1.0;
-        all.insert(who.to_owned(), (if taken { left - 1.0 } else { left }, now));
+        let taken = left >= cost;
+        all.insert(who.to_owned(), (if taken { left - cost } else { left }, now));
         taken
     }
 }
@@ -62,10 +67,10 @@ mod tests {
     #[test]
     fn fifty_at_once_and_ten_a_second_and_each_for_itself() {
         let (buckets, start) = (Buckets::default(), Instant::now());
-        let taken = (0..60).filter(|_| buckets.take_at("a", start)).count();
+        let taken = (0..60).filter(|_| buckets.take_at("a", 1.0, start)).count();
         assert_eq!(taken, 50);
-        assert!(buckets.take_at("b", start), "one does not use up another's");
+        assert!(buckets.take_at("b", 1.0, start), "one does not use up another's");
         let later = start + Duration::from_secs(1);
-        assert_eq!((0..60).filter(|_| buckets.take_at("a", later)).count(), 10);
+        assert_eq!((0..60).filter(|_| buckets.take_at("a", 1.0, later)).count(), 10);
     }
 }

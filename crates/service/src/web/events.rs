@@ -2,6 +2,7 @@
 //! that has to be kept from anybody.
 
 use super::door::cookie;
+use super::places::PlaceTaken;
 use super::{House, now};
 use crate::secrets::SecretToken;
 use axum::body::Body;
@@ -23,16 +24,28 @@ struct PulseReader {
     house: Arc<House>,
     token: SecretToken,
     changes: watch::Receiver<u64>,
+    session: i64,
+    /// Its place among the streams of its session.
+    place: Option<PlaceTaken>,
 }
 
-/// A stream of words for one page, until its session ends.
+/// A stream of words for one page, until its session ends. A browser keeps six connections to one service
+/// at most: streams never take all of them.
 pub async fn stream(State(house): State<Arc<House>>, headers: HeaderMap) -> Response<Body> {
     let Some(token) = cookie(&headers) else { return StatusCode::UNAUTHORIZED.into_response() };
     let changes = house.store.changes();
-    let listening = PulseReader { house, token, changes };
-    let Some(listening) = is_signed_in(listening).await else {
+    let listening = PulseReader { house, token, changes, session: 0, place: None };
+    let Some(mut listening) = is_signed_in(listening).await else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
+    let who = format!("session {}", listening.session);
+    if !listening.house.buckets.take(&who) {
+        return StatusCode::TOO_MANY_REQUESTS.into_response();
+    }
+    listening.place = listening.house.streams.take(who);
+    if listening.place.is_none() {
+        return StatusCode::TOO_MANY_REQUESTS.into_response();
+    }
     let events = unfold(listening, |mut listening| async {
         loop {
             let changed = tokio::time::timeout(ALIVE, listening.changes.changed()).await;
@@ -54,10 +67,11 @@ pub async fn stream(State(house): State<Arc<House>>, headers: HeaderMap) -> Resp
 }
 
 /// The same while its session holds; to wait is no use of it.
-async fn is_signed_in(listening: PulseReader) -> Option<PulseReader> {
+async fn is_signed_in(mut listening: PulseReader) -> Option<PulseReader> {
     let found = tokio::task::spawn_blocking(move || {
-        let held = listening.house.store.peek(&listening.token, now());
-        held.ok().flatten().map(|_| listening)
+        let held = listening.house.store.peek(&listening.token, now()).ok().flatten()?;
+        listening.session = held.id;
+        Some(listening)
     });
     found.await.ok().flatten()
 }

@@ -1,8 +1,11 @@
 //! Connections: TLS, then HTTP/1.1, each under limits. A slow or idle client holds its own place and no
 //! other.
 
+use super::buckets::counted_as;
+use super::demo::plain_cookies;
 use super::door::{ByProxy, ClientAddress};
 use super::guard::{from_another_site, guard};
+use super::places::HeldPlaces;
 use super::{House, certificate, pages, watch};
 use crate::settings::WebProxy;
 use axum::Router;
@@ -11,9 +14,8 @@ use base::Error;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -25,6 +27,8 @@ use tower_http::csrf::{CsrfLayer, ProtectionError};
 const CONNECTIONS: usize = 1_000;
 /// Connections at once from one address.
 const FROM_ADDRESS: usize = 64;
+/// Connections at once of the proxy, which speaks for all people.
+const OF_PROXY: usize = 512;
 /// How long a handshake, or the head of a request, may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
@@ -51,7 +55,10 @@ pub struct Listening {
 /// When the address is taken, the certificate does not serve, or `ready` fails.
 pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>) -> Result<(), Error> {
     let settings = house.rules().settings;
-    let (tls, certificate) = certificate::tls(&settings)?;
+    let (tls, certificate) = match house.demo_password() {
+        None => certificate::tls(&settings).map(|(tls, own)| (Some(TlsAcceptor::from(tls)), own))?,
+        Some(_) => (None, None),
+    };
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).max_blocking_threads(THREADS).enable_all().build();
     let runtime = runtime.map_err(|e| Error::io("cannot start threads", &e))?;
@@ -63,22 +70,22 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         crate::link::run(house.clone()).await?;
         crate::schedule::run(house.clone());
         watch::begin(&house);
-        ready(&Listening { url: settings.web.url(), address, certificate })?;
+        ready(&Listening { url: house.url(), address, certificate })?;
         let router = router(house);
         if let Some(proxy) = settings.web.proxy.clone() {
             tokio::spawn(hear(proxy_socket(&proxy)?, proxy, router.clone()));
         }
-        let (acceptor, places) = (TlsAcceptor::from(tls), Arc::new(Places::default()));
+        let places = HeldPlaces::new(CONNECTIONS, FROM_ADDRESS);
         loop {
             // An error here is of one connection, or of a machine that is short of something: go on.
             let Ok((stream, from)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let Some(place) = Places::take(&places, from.ip()) else { continue };
-            let (acceptor, router) = (acceptor.clone(), router.clone());
+            let Some(place) = places.take(counted_as(from.ip())) else { continue };
+            let (tls, router) = (tls.clone(), router.clone());
             tokio::spawn(async move {
-                serve(acceptor, router, stream, from.ip()).await;
+                serve(tls, router, stream, from.ip()).await;
                 drop(place);
             });
         }
@@ -88,11 +95,14 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
 /// All that is answered.
 pub fn router(house: Arc<House>) -> Router {
     let other_site = CsrfLayer::new().with_rejection_response(|_: ProtectionError| from_another_site());
-    pages::routes()
+    let router = pages::routes()
         .layer(DefaultBodyLimit::max(FORM_BYTES))
         .layer(other_site)
-        .layer(axum::middleware::from_fn_with_state(house.clone(), guard))
-        .with_state(house)
+        .layer(axum::middleware::from_fn_with_state(house.clone(), guard));
+    match house.demo_password() {
+        None => router.with_state(house),
+        Some(_) => router.layer(axum::middleware::from_fn(plain_cookies)).with_state(house),
+    }
 }
 
 /// The socket of the proxy. One that an earlier process left there is taken away.
@@ -114,23 +124,30 @@ pub fn proxy_socket(proxy: &WebProxy) -> Result<UnixListener, Error> {
 
 /// Answers the process of the proxy's user, and nobody else.
 pub async fn hear(listener: UnixListener, proxy: WebProxy, router: Router) {
+    let places = HeldPlaces::new(OF_PROXY, OF_PROXY);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
         // The kernel says whose process it is.
-        if stream.peer_cred().is_ok_and(|peer| peer.uid() == proxy.uid) {
-            let here = ClientAddress(std::net::Ipv4Addr::LOCALHOST.into());
-            let by = ByProxy(proxy.user_header.clone());
-            tokio::spawn(speak(router.clone(), stream, here, Some(by)));
+        if !stream.peer_cred().is_ok_and(|peer| peer.uid() == proxy.uid) {
+            continue;
         }
+        let Some(place) = places.take(String::new()) else { continue };
+        let here = ClientAddress(std::net::Ipv4Addr::LOCALHOST.into());
+        let (by, router) = (ByProxy(proxy.user_header.clone()), router.clone());
+        tokio::spawn(async move {
+            speak(router, stream, here, Some(by)).await;
+            drop(place);
+        });
     }
 }
 
-async fn serve(acceptor: TlsAcceptor, router: Router, stream: TcpStream, from: IpAddr) {
+async fn serve(tls: Option<TlsAcceptor>, router: Router, stream: TcpStream, from: IpAddr) {
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIME, acceptor.accept(stream)).await else { return };
+    let Some(tls) = tls else { return speak(router, stream, ClientAddress(from), None).await };
+    let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIME, tls.accept(stream)).await else { return };
     speak(router, stream, ClientAddress(from), None).await;
 }
 
@@ -152,39 +169,4 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
     // A connection that breaks concerns nobody but its client.
     let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).await;
-}
-
-/// Who holds how many connections.
-#[derive(Default)]
-struct Places(Mutex<HashMap<IpAddr, usize>>);
-
-/// One of them, until it is dropped.
-struct PlaceTaken {
-    places: Arc<Places>,
-    of: IpAddr,
-}
-
-impl Places {
-    fn take(places: &Arc<Self>, of: IpAddr) -> Option<PlaceTaken> {
-        let mut all = places.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if all.values().sum::<usize>() >= CONNECTIONS
-            || all.get(&of).is_some_and(|&held| held >= FROM_ADDRESS)
-        {
-            return None;
-        }
-        *all.entry(of).or_default() += 1;
-        Some(PlaceTaken { places: places.clone(), of })
-    }
-}
-
-impl Drop for PlaceTaken {
-    fn drop(&mut self) {
-        let mut all = self.places.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(held) = all.get_mut(&self.of) {
-            *held -= 1;
-            if *held == 0 {
-                all.remove(&self.of);
-            }
-        }
-    }
 }

@@ -8,9 +8,10 @@ mod confirmations;
 mod course;
 mod data;
 mod decide;
-mod help;
+pub mod help;
 mod home;
 mod operate;
+mod own_key;
 mod peers;
 mod propose;
 mod reading;
@@ -67,9 +68,11 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/peers/{name}", show(peers::one))
         .route("/peers/{name}/test", deed("test peer", peers::test))
         .route("/peers/{name}/pause", deed("pause peer", peers::pause))
+        .route("/peers/{name}/go-on", proven_deed("go on with peer", peers::go_on))
         .route("/operate", show(operate::show))
         .route("/operate/sessions/{id}/end", deed("end session of another", operate::end_session))
         .route("/help", show(help::list))
+        .route("/help/errors", show(help::all_errors))
         .route("/help/{word}", show(help::one))
         .route("/audit", show(audit::show))
         .route("/audit/verify", deed("verify log", audit::verify))
@@ -92,6 +95,9 @@ fn of_studies() -> Router<Arc<House>> {
         .route("/studies/{hash}", show(study::show))
         .route("/studies/{hash}/note", deed("write note", study::note))
         .route("/studies/{hash}/consent", deed("consent", decide::consent))
+        .route("/studies/{hash}/disagree", deed("take agreement back", decide::disagree))
+        .route("/studies/{hash}/request.json", show(own_key::request))
+        .route("/studies/{hash}/seal", deed("sign consent", own_key::sign))
         .route("/studies/{hash}/refuse", deed("refuse", decide::refuse))
         .route("/studies/{hash}/withdraw", deed("withdraw", decide::withdraw))
         .route("/studies/{hash}/run", show(course::show))
@@ -100,6 +106,7 @@ fn of_studies() -> Router<Arc<House>> {
         .route("/studies/{hash}/start", deed("start run", course::start))
         .route("/studies/{hash}/report", show(reading::show))
         .route("/studies/{hash}/report/give", deed("give report", reading::give))
+        .route("/studies/{hash}/report/take", deed("take report back", reading::take))
         .route("/studies/{hash}/report/{file}", show(reading::file))
 }
 

@@ -67,10 +67,18 @@ pub fn with_status(
     });
     let heading = words("h1", "title", title);
     let main = [("id", "main"), ("tabindex", "-1")];
-    let main = element("main", &main, notices.into_iter().chain([heading]).chain(parts));
+    let help = visit.signed.as_ref().and_then(|_| help_link(&visit.path));
+    let main = element("main", &main, notices.into_iter().chain([heading]).chain(parts).chain(help));
     let skip = element("a", &[("class", "skip"), ("href", "#main")], [text("Skip to the content")]);
     let body = element("body", &[("class", "app")], [skip, bar(visit), main]);
     Answer::page(status, document(&format!("{title} - {name}"), body))
+}
+
+/// Where the help says something about a page.
+fn help_link(path: &str) -> Option<Markup> {
+    let to = format!("/help/{}", super::pages::help::about(path)?);
+    let link = element("a", &[("href", &to)], [text("About this page")]);
+    Some(element("p", &[("class", "note about")], [link]))
 }
 
 fn document(title: &str, body: Markup) -> Markup {
@@ -207,6 +215,11 @@ pub fn stopped(visit: &Visit<'_>, stop: Stop) -> Answer {
             StatusCode::TOO_MANY_REQUESTS,
             "Too fast",
             "That was more than a person asks for. Wait a second, and go on.".to_owned(),
+        ),
+        Stop::TooMany => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many wrong passwords",
+            "Nothing was done. Wait a quarter of an hour at most, and give your own password.".to_owned(),
         ),
         Stop::Busy => (
             StatusCode::TOO_MANY_REQUESTS,

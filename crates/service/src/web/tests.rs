@@ -1,6 +1,9 @@
 //! Pages of studies as requests, without a browser: a registry whose people click, and hospitals whose store
 //! says what an organisation says.
 
+mod own_key;
+mod weighed;
+
 use super::House;
 use super::door::ClientAddress;
 use super::listen::router;
@@ -25,13 +28,13 @@ const PASSWORD: &str = "wandering copper teapot";
 const REPORT: &[u8] = include_bytes!("fixtures/report.json");
 
 /// One organisation with pages, another one with a store.
-struct Pair {
+pub(crate) struct Pair {
     folder: tempfile::TempDir,
-    house: Arc<House>,
+    pub(crate) house: Arc<House>,
     router: Router,
     own: Identity,
-    peer: Identity,
-    store: Store,
+    pub(crate) peer: Identity,
+    pub(crate) store: Store,
 }
 
 /// What came back.
@@ -42,7 +45,7 @@ struct Got {
 }
 
 impl Pair {
-    fn new(more: &str) -> Self {
+    pub(crate) fn new(more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);
         let (own, peer) = (Identity::generate().expect("a key"), Identity::generate().expect("a key"));
@@ -127,7 +130,7 @@ impl Pair {
     }
 
     /// Each takes what the other has said.
-    fn meet(&self) {
+    pub(crate) fn meet(&self) {
         let sender = |name, key| PeerSender { name, key, most_open: 9, most_per_day: 9 };
         let (us, them) = (self.own.fingerprint(), self.peer.fingerprint());
         let sides =
@@ -141,16 +144,16 @@ impl Pair {
         }
     }
 
-    fn they(&self) -> Speaker<'_> {
+    pub(crate) fn they(&self) -> Speaker<'_> {
         Speaker { by: "hans", identity: &self.peer, at_ms: row_time() }
     }
 
-    fn we(&self) -> Speaker<'_> {
+    pub(crate) fn we(&self) -> Speaker<'_> {
         Speaker { by: "stella", identity: &self.own, at_ms: row_time() }
     }
 
     /// A study that the hospitals propose.
-    fn proposed(&self, title: &str, note: &str) -> (ProposalId, String) {
+    pub(crate) fn proposed(&self, title: &str, note: &str) -> (ProposalId, String) {
         let text = include_str!("../../../../examples/lift.toml");
         let keys = ["tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50"];
         let text = text.replace(keys[0], &self.own.fingerprint().to_string());
@@ -170,8 +173,13 @@ impl Pair {
         (id, format!("/studies/{}", told.file.hash().full()))
     }
 
+    /// Where a file of the house lies.
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The terms of a consent to it.
-    fn terms(&self, id: &ProposalId) -> ConsentTerms {
+    pub(crate) fn terms(&self, id: &ProposalId) -> ConsentTerms {
         let record = self.house.store.standing(id).expect("reads").expect("there");
         ConsentTerms {
             program: record.proposed().program,
@@ -186,17 +194,18 @@ impl Pair {
         }
     }
 
-    fn own_consent(&self) -> OwnConsent {
-        let (by, data) = (COMMAND_LINE.to_owned(), "trial".to_owned());
-        OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words: "read".to_owned() }
+    pub(crate) fn own_consent(&self) -> OwnConsent {
+        let (by, data, words) = (COMMAND_LINE.to_owned(), "trial".to_owned(), "read".to_owned());
+        let (salt, tag, version) = ([1; 32], [2; 32], [3; 32]);
+        OwnConsent { by, data, salt, tag, version, words, after: 0, taken: false }
     }
 
-    fn act_of(&self, what: &'static str) -> RecordedAct<'static> {
+    pub(crate) fn act_of(&self, what: &'static str) -> RecordedAct<'static> {
         RecordedAct { by: COMMAND_LINE, what, to: "", at: super::now() }
     }
 
     /// Other rules hold.
-    fn tightened(&self, from: &str, to: &str) {
+    pub(crate) fn tightened(&self, from: &str, to: &str) {
         let path = self.folder.path().join("service.toml");
         let text = std::fs::read_to_string(&path).expect("reads");
         assert!(text.contains(from));
@@ -208,9 +217,13 @@ impl Pair {
     }
 
     /// Both consent, with the data as they lie there, and have said that they are ready.
-    fn offered(&self, id: &ProposalId) {
+    pub(crate) fn offered(&self, id: &ProposalId) {
         let version = crate::data_version(&self.house.rules().settings, "trial").expect("there");
         self.consented(id, &OwnConsent { version, ..self.own_consent() });
+        self.ready(id);
+    }
+
+    pub(crate) fn ready(&self, id: &ProposalId) {
         let latest_ms = row_time() + 600_000;
         let offer = RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms, port: 0 };
         self.house.store.offer_run(self.we(), id, offer).expect("ready");
@@ -219,9 +232,12 @@ impl Pair {
     }
 
     fn consented(&self, id: &ProposalId, own: &OwnConsent) {
-        let terms = self.terms(id);
+        self.consented_to(id, own, self.terms(id));
+    }
+
+    pub(crate) fn consented_to(&self, id: &ProposalId, own: &OwnConsent, terms: ConsentTerms) {
         let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
-        let right = ConsentRight { rules, stewards: &[], separate: true, approval: None };
+        let right = ConsentRight { rules, stewards: &[], separate: true, approval: None, keys: &[] };
         self.house.store.consent(self.we(), id, terms.clone(), own, &right).expect("consents");
         let right = ConsentRight { rules: None, ..right };
         self.store.consent(self.they(), id, terms, own, &right).expect("consents");
@@ -383,8 +399,16 @@ fn who_sees_and_decides_is_a_matter_of_roles() {
         pair.ask(&stella, "/").await.is(200).says("Decide: ").says("A question");
         pair.ask(&vic, &path).await.is(404);
         pair.ask(&vic, "/studies").await.is(200).never_says("A question");
-        pair.ask(&olga, &path).await.is(200).never_says("Consent and sign");
-        pair.ask(&sam, &path).await.is(200).never_says("Consent and sign");
+        // The file names columns, which operators do not see.
+        pair.ask(&olga, &path)
+            .await
+            .is(200)
+            .never_says("Consent and sign")
+            .never_says("As it would be agreed");
+        let act = RecordedAct { by: "stella", what: "study held against data", to: "", at: super::now() };
+        pair.house.store.keep_weighed(&act, &id, "trial", "831 rows would take part").expect("kept");
+        pair.ask(&stella, &path).await.is(200).says("831 rows").says("As it would be agreed");
+        pair.ask(&sam, &path).await.is(200).never_says("Consent and sign").never_says("831 rows");
         pair.ask(&olga, "/studies/new").await.is(403);
         let page = pair.ask(&stella, &path).await.is(200).says("Consent and sign").says("Refuse");
         let page = page.says("trial: 0 spent, 0.11 for this study, of 1 for ever. 8 more like it");
@@ -526,6 +550,13 @@ fn the_first_of_two_stewards_is_shown_with_what_they_agree_to() {
         pair.ask(&otto, &path).await.is(200).says("stella agrees, with trial, 3 runs and 20 days.");
         let row = pair.house.store.approvals(&id, super::now()).expect("reads").pop().expect("one");
         assert_eq!((row.terms.runs, row.terms.days), (3, 20));
+        // Who agreed takes it back, and nobody else does.
+        let disagree = format!("{path}/disagree");
+        pair.ask(&otto, &path).await.never_says(&disagree);
+        let stella = pair.again("stella");
+        pair.act(&stella, &path, &disagree, &[]).await.is(303);
+        assert_eq!(pair.house.store.approvals(&id, super::now()).expect("reads"), []);
+        pair.ask(&stella, &path).await.is(200).never_says(&disagree);
     });
 }
 
@@ -553,10 +584,17 @@ fn data_that_change_after_the_offer_end_it() {
             let (password, seen) = (format!("{name} {PASSWORD}"), base::hex(&seen));
             let fields = [("password", password.as_str()), ("version", &seen)];
             pair.act(&who, &run, &take, &fields).await.is(status);
-            assert_eq!(held().is_some(), status == 200);
         }
+        // Nothing is taken before a process has read the files; here there is none, and that is said.
+        while pair.house.weighing.has(&id) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(held().as_deref(), Some("data"));
+        let stella = pair.again("stella");
+        pair.ask(&stella, &run).await.is(200).says("Nothing was done with trial");
+        pair.takes_what_was_weighed(&id, version);
         let own = pair.house.store.own_consent(&id).expect("reads").expect("there");
-        assert_eq!(own.version, version);
+        assert_eq!((own.version, held()), (version, None));
     });
 }
 
@@ -595,14 +633,21 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
             .is(200)
             .says("Answered: all parties have the result.")
             .says("The report");
-        pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match");
+        pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match").says(">Rows</th>");
         let report = pair.ask(&stella, &format!("{path}/report")).await.is(200);
         let report = report.says("all its parties have the same number").says("Shown to stella at registry.");
         report.says("numbers.xlsx").says("<svg xmlns").says("Disclosed beyond the result");
         pair.ask(&olga, &format!("{path}/report")).await.is(403);
         pair.ask(&vic, &format!("{path}/report")).await.is(404);
         let give = format!("{path}/report/give");
-        pair.act(&stella, &format!("{path}/report"), &give, &[("reader", "vic")]).await.is(303);
+        let give_to = [("reader", "vic"), ("password", "wrong")];
+        pair.act(&stella, &format!("{path}/report"), &give, &give_to).await.is(403);
+        let password = format!("stella {PASSWORD}");
+        let give_to = [give_to[0], ("password", password.as_str())];
+        pair.act(&stella, &format!("{path}/report"), &give, &give_to).await.is(303);
+        // How many rows there are, and what the process said, is not in what was given.
+        let run = pair.ask(&vic, &format!("{path}/run")).await.is(200).says("Stage 1, match");
+        run.never_says(">Rows</th>").never_says("What the process said");
         pair.ask(&vic, &format!("{path}/report")).await.is(200).never_says("Given to");
         pair.ask(&vic, "/").await.is(200).says("Reports for you").says(&format!("{path}/report"));
         for (file, begins) in [("report.json", "{"), ("numbers.csv", "viewer,"), ("public.json", "{")] {
@@ -620,6 +665,10 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
         // Which report it was stands in the entry, where the subject is who reads it.
         let given = format!("report given: {}", path.trim_start_matches("/studies/"));
         assert!(read.contains(&given.as_str()), "{read:?}");
+        let stella = pair.again("stella");
+        let take = format!("{path}/report/take");
+        pair.act(&stella, &format!("{path}/report"), &take, &[("reader", "vic")]).await.is(303);
+        pair.ask(&vic, &format!("{path}/report")).await.is(404);
     });
 }
 
@@ -635,6 +684,14 @@ fn pages_hear_of_changes_while_their_session_holds() {
         let mut body = events.into_body().into_data_stream();
         let first = futures_util::StreamExt::next(&mut body).await.expect("an event").expect("bytes");
         assert!(String::from_utf8_lossy(&first).contains("event: changed"), "{first:?}");
+        // A browser has six connections to one service: some are left for pages.
+        let mut more = Vec::new();
+        for _ in 0..3 {
+            more.push(pair.raw(&stella, "GET", "/events", String::new()).await);
+        }
+        assert_eq!(pair.raw(&stella, "GET", "/events", String::new()).await.status(), 429);
+        drop(more);
+        assert_eq!(pair.raw(&stella, "GET", "/events", String::new()).await.status(), 200);
         let token = SecretToken::parse(&stella).expect("a token");
         let session = pair.house.store.peek(&token, super::now()).expect("reads").expect("holds");
         let act = RecordedAct { by: "stella", what: "signed out", to: "stella", at: super::now() };
@@ -643,6 +700,31 @@ fn pages_hear_of_changes_while_their_session_holds() {
         tokio::time::timeout(std::time::Duration::from_secs(60), rest)
             .await
             .expect("it ends with the session");
+    });
+}
+
+#[test]
+fn nobody_is_listened_to_before_it_is_clear_who_asks() {
+    asking(async {
+        let pair = Pair::new("");
+        let ana = pair.person("ana", &["analyst"]);
+        let ask = |cookie: &str, body: Body| {
+            let request = Request::builder().method("POST").uri("/studies/new");
+            let request = request.header("host", "127.0.0.1:8443").header("sec-fetch-site", "same-origin");
+            let request = request.header("content-type", "application/x-www-form-urlencoded");
+            let request = request.header("cookie", format!("{}={cookie}", super::answer::COOKIE));
+            let from = ClientAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
+            pair.router.clone().oneshot(request.extension(from).body(body).expect("a request"))
+        };
+        // What never comes is not waited for.
+        let never = futures_util::stream::pending::<Result<Vec<u8>, std::convert::Infallible>>();
+        let answer = ask("00", Body::from_stream(never)).await.expect("an answer");
+        let to = answer.headers()[header::LOCATION].to_str().expect("text");
+        assert_eq!((answer.status().as_u16(), to), (303, "/sign-in"));
+        let fields = |many: usize| Body::from(vec!["a"; many].join("&"));
+        assert_eq!(ask(&ana, fields(201)).await.expect("an answer").status(), 413);
+        assert_eq!(ask(&ana, fields(200)).await.expect("an answer").status(), 403);
+        assert_eq!(pair.ask(&ana, &format!("/help?{}", vec!["a"; 300].join("&"))).await.status, 413);
     });
 }
 

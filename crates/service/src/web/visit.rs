@@ -22,6 +22,8 @@ pub struct Visit<'a> {
     pub now: u64,
     /// Where it comes from.
     pub address: IpAddr,
+    /// Whether it comes through the proxy, which signs people in.
+    pub by_proxy: bool,
     /// Who it is, where somebody is signed in.
     pub signed: Option<SignedIn>,
     /// The path as it was asked for.
@@ -61,6 +63,8 @@ pub enum Stop {
     WrongPassword,
     /// More requests than a person makes.
     TooFast,
+    /// More wrong passwords than a person gives.
+    TooMany,
     /// All hands are full.
     Busy,
     /// Something failed here.

@@ -1,6 +1,6 @@
 //! What a party agrees to at all: the section `[policy]` of its file.
 
-use super::{FileKey, PartySettings, Period, RunRate, fill, names};
+use super::{AgreedBounds, FileKey, PartySettings, Period, RunRate, fill, names};
 use crate::reader::TomlItem;
 use crate::{Question, Study, StudyFile, StudyHash, rho};
 use base::Error;
@@ -25,6 +25,7 @@ const KEYS: &[FileKey] = &[
     ("dummies_seed", |to, item, _| {
         fill(&mut to.fresh_dummies, item.choice(&[("kept", false), ("fresh", true)], &[]))
     }),
+    ("agreed", |to, item, _| fill(&mut to.agreed, AgreedBounds::read(item))),
 ];
 
 /// Reads the section `[policy]`.
@@ -83,6 +84,8 @@ pub struct PartyPolicy {
     pub candidates: u32,
     /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
     pub fresh_dummies: bool,
+    /// What was consented to for the one study that may run; `None`: no bound but the others.
+    pub agreed: Option<AgreedBounds>,
 }
 
 impl Default for PartyPolicy {
@@ -101,6 +104,7 @@ impl Default for PartyPolicy {
             runs: None,
             candidates: 64,
             fresh_dummies: false,
+            agreed: None,
         }
     }
 }
@@ -129,6 +133,7 @@ impl PartySettings {
             runs: self.runs,
             candidates: self.candidates.unwrap_or(default.candidates),
             fresh_dummies: self.fresh_dummies.unwrap_or(default.fresh_dummies),
+            agreed: self.agreed.clone(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! What is charged: matches, numbers that are paid for and opened, and bounds over several viewers.
 
 use super::*;
+use study::party::AgreedCharge;
 
 /// Two viewers have a budget each, and the data have one over both.
 #[test]
@@ -348,4 +349,103 @@ fn what_all_see_counts_once_in_the_total() {
     assert!(text(ledger.check_pay(&third)).contains("policy.total: 0.75 of 0.75"));
     // Both peers have the rows, what was signed of them, and that they ended, in their chains.
     assert_eq!(["a", "b"].map(|peer| ledger.chain(peer).unwrap().count), [6, 6]);
+}
+
+fn agreed(runs: u64, after: u64, charges: &[(&str, [u64; 2])]) -> AgreedBounds {
+    let charge = |&(viewer, [rho, delta]): &(&str, [u64; 2])| AgreedCharge {
+        viewer: viewer.to_owned(),
+        rho: ratio(rho, 100),
+        delta: ratio(delta, 1000),
+    };
+    let charges = charges.iter().map(charge).collect();
+    AgreedBounds { charges, after, at: u64::MAX >> 1, matches: runs, data: None, rows: 0 }
+}
+
+/// What was consented to for a study bounds what it is charged, whatever budget is left.
+#[test]
+fn a_study_is_charged_no_more_than_was_consented_to() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let budget = || ratio(10, 1);
+    let sizes = |release, agreed: &AgreedBounds| Debit {
+        viewer_key: "a".into(),
+        delta: ratio(1, 1000),
+        most_delta: ratio(1, 1),
+        agreed: Some(agreed.clone()),
+        ..debit(release, ratio(1, 100), budget())
+    };
+    let number = |release, agreed: &AgreedBounds| Debit {
+        viewer_key: format!("a {PUBLIC}"),
+        agreed: Some(agreed.clone()),
+        ..debit(release, ratio(10, 100), budget())
+    };
+    // Before the consent; another study's counts never.
+    ledger.debit(&sizes(1, &agreed(9, 0, &[("a", [1, 1])]))).unwrap();
+    ledger.debit(&Debit { study: [9; 32], agreed: None, ..number(2, &agreed(1, 0, &[])) }).unwrap();
+    let after = ledger.last_debit().unwrap();
+    let bounds = agreed(1, after, &[("a", [11, 1]), (PUBLIC, [10, 0])]);
+    ledger.debit(&sizes(3, &bounds)).unwrap();
+    // A match once more, and a number once more, after all is charged.
+    assert_eq!(
+        text(ledger.debit(&sizes(4, &bounds))),
+        "consent: of delta 10⁻³ that was consented to for this study towards viewer a, 10⁻³ is charged; \
+         this release needs 10⁻³: the consent allows no more: whoever wants it proposes the study again"
+    );
+    ledger.debit(&number(5, &bounds)).unwrap();
+    ledger.debit(&number(5, &bounds)).unwrap();
+    let again = number(6, &bounds);
+    for refused in [
+        ledger.check_debit(&again),
+        ledger.check_together(std::slice::from_ref(&again)),
+        ledger.debit(&again).map(drop),
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.shortfall().map(|short| short.bound), Some("study.charges"), "{error}");
+        assert!(error.to_string().contains("of rho 0.11 that was consented to"), "{error}");
+    }
+    assert_eq!(ledger.charged_since(&[1; 32], &bounds, "a").unwrap(), [ratio(11, 100), ratio(1, 1000)]);
+    assert_eq!(ledger.charged_since(&[1; 32], &bounds, PUBLIC).unwrap(), [ratio(10, 100), ratio(0, 1)]);
+    // Nobody is charged whom the consent does not name, and a new consent begins anew.
+    let other = Debit { viewer_key: "b".into(), ..sizes(7, &bounds) };
+    assert!(text(ledger.debit(&other)).starts_with("consent: no charge towards viewer b"));
+    let next = agreed(1, ledger.last_debit().unwrap(), &[("a", [11, 1]), (PUBLIC, [10, 0])]);
+    ledger.debit(&again.clone()).unwrap_err();
+    ledger.debit(&number(6, &next)).unwrap();
+    // A ledger that was put back has smaller numbers; the time counts as well.
+    let timed = AgreedBounds { after: u64::MAX >> 1, at: 0, ..next };
+    ledger.debit(&sizes(8, &timed)).unwrap_err();
+}
+
+/// A match begins as often as was consented to: a peer that loses its half each time gets no more.
+#[test]
+fn matches_begin_as_often_as_was_consented_to() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let bounds = AgreedBounds { at: 0, ..agreed(2, 0, &[("a", [900, 900])]) };
+    let sizes = |number: u64| {
+        let release = u8::try_from(number).unwrap();
+        Ok(vec![Debit {
+            viewer_key: "a".into(),
+            delta: ratio(1, 1000),
+            most_delta: ratio(1, 1),
+            agreed: Some(bounds.clone()),
+            ..debit(release, ratio(1, 100), ratio(10, 1))
+        }])
+    };
+    (1..=2).for_each(|number| assert_eq!(ledger.begin_match(&[5; 32], &sizes).unwrap().number, number));
+    let error = ledger.begin_match(&[5; 32], &sizes).unwrap_err();
+    assert_eq!(error.shortfall().map(|short| short.bound), Some("study.runs"));
+    assert_eq!(ledger.last_begun(&[5; 32]).unwrap().map(|last| last.number), Some(2), "and is not counted");
+    assert_eq!(ledger.last_debit().unwrap(), 2);
+}
+
+/// What a run takes up without another match.
+#[test]
+fn a_ledger_says_what_a_run_goes_on_from() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    ledger.debit(&debit(1, ratio(1, 100), ratio(1, 1))).unwrap();
+    assert!(!ledger.takes_up(&[1; 32]).unwrap(), "that it was charged is nothing to go on from");
+    ledger.store_outputs(&[1; 32], 0, "key-of-registry", &[1, 2]).unwrap();
+    assert!(ledger.takes_up(&[1; 32]).unwrap() && !ledger.takes_up(&[2; 32]).unwrap());
 }

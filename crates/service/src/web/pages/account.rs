@@ -1,10 +1,11 @@
 //! A person's own account: password, sessions, what was done.
 
 use super::sign_in::{new_password, refused_here};
-use crate::passwords::{DeskBusy, PasswordVerdict};
+use crate::passwords::DeskBusy;
 use crate::roles::{Action, Subject};
 use crate::store::{PasswordRight, RecordedAct};
 use crate::web::answer::Answer;
+use crate::web::door::{self, own_password};
 use crate::web::shell::{is_ours, page, section, table, time, with_status};
 use crate::web::visit::{Stop, Visit};
 use axum::http::StatusCode;
@@ -71,17 +72,8 @@ fn sessions(visit: &Visit<'_>) -> Result<Markup, Stop> {
 
 /// Takes the old password and a new one. All sessions end, and this one goes on under a new cookie.
 pub fn password(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let session = &visit.signed()?.session;
-    let (store, account) = (&visit.house.store, &session.account);
-    let kept = store.password_of(account)?;
-    let verdict = visit.house.desk.compare(visit.field("password"), kept.as_deref());
-    let held = match verdict.map_err(|DeskBusy| Stop::Busy)? {
-        PasswordVerdict::Right(held) => held,
-        PasswordVerdict::Wrong => {
-            store.wrong_within(session)?;
-            return Err(Stop::WrongPassword);
-        }
-    };
+    let (store, account) = (&visit.house.store, &visit.signed()?.session.account);
+    let held = own_password(visit, visit.field("password"))?;
     if let Some(why) = refused_here(visit, account) {
         let parts = parts(visit, &[why])?;
         return Ok(with_status(visit, StatusCode::UNPROCESSABLE_ENTITY, "Your account", parts));
@@ -100,7 +92,7 @@ pub fn password(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// Takes the password once more, and goes back to where it was asked for.
 pub fn prove(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let token = crate::web::door::prove(visit, visit.field("password"))?;
+    let token = door::prove(visit, visit.field("password"))?;
     let to = Some(visit.field("to")).filter(|to| is_ours(to)).unwrap_or("/");
     Ok(Answer::go(to).with_session(&token))
 }

@@ -98,7 +98,7 @@ pub fn add(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// The page that shows a link, once.
 fn with_link(visit: &Visit<'_>, name: &str, link: &SecretToken) -> Answer {
-    let url = format!("{}/enter/{}", visit.settings().web.url(), link.text());
+    let url = format!("{}/enter/{}", visit.house.url(), link.text());
     let back = format!("/accounts/{name}");
     let said = format!(
         "Give this link to the person, on a way that others do not read. It holds for 24 hours and for one \

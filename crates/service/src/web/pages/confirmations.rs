@@ -122,7 +122,7 @@ pub fn propose(visit: &Visit<'_>, account: &str, new: bool, give: Option<Grant>)
         AccessChange { account: account.to_owned(), new, held: held.grants.clone(), give, link: hash };
     let mut parts = Vec::new();
     if let Some(link) = link {
-        let url = format!("{}/enter/{}", visit.settings().web.url(), link.text());
+        let url = format!("{}/enter/{}", visit.house.url(), link.text());
         let said = format!(
             "Then this link holds for 24 hours, with a code that whoever confirms it tells {account}. Give \
              {account} the link. It is not shown again."

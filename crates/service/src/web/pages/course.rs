@@ -1,15 +1,17 @@
 //! How a run of a study goes: in words and whose turn it is, stage by stage, and what both sides said when.
 
-use super::decide::{decides, not_done, with_proof};
+use super::decide::{against, decides, not_done, with_proof};
 use super::studies::{StudySeen, acted_on, seen};
 use super::study::{said, state};
+use crate::agree::ChangeOrder;
 use crate::findings::version;
-use crate::roles::Action;
+use crate::roles::{Action, Subject};
 use crate::schedule::why_waiting;
-use crate::store::{RunLine, RunRow, STOPPED};
+use crate::store::{ConsentRight, RunLine, RunRow, STOPPED};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
+use crate::web::weighing::{self, WeighOrder, Weighed};
 use page::form::{FormField, button, hidden};
 use page::markup::{Markup, element, text, words};
 use page::numbers::{bytes, count, duration};
@@ -87,6 +89,10 @@ fn stages<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<StageProgress> {
 fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Markup>, Stop> {
     let lines = visit.house.store.lines(&study.row.id, run.run, 0, READ)?;
     let stages = stages(lines.iter().map(|line| line.line.as_str()));
+    // How many rows there are, and what the process says of files and ledger, is for those who may look at
+    // the data.
+    let data = study.row.data.as_deref();
+    let counts = data.is_some_and(|data| visit.may(Action::CheckData, Subject::Data(data)));
     let mut parts = vec![how(run)];
     // Error messages may hold names of files: they are for those who run the machine or answer for the data.
     if visit.may(Action::Run, study.subject()) {
@@ -95,16 +101,18 @@ fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Mark
     }
     let rows = stages.iter().enumerate().map(|(at, stage)| {
         let over = stage.done.is_some() || run.ended_ms.is_some();
-        vec![text(&stage.name), bar(at, stage, over), text(count(stage.rows)), text(took(stage))]
+        let rows = counts.then(|| text(count(stage.rows)));
+        let cells = [text(&stage.name), bar(at, stage, over, counts), text(took(stage))];
+        cells.into_iter().chain(rows).collect()
     });
     if !stages.is_empty() {
-        let columns = ["Stage", "How far", "Rows", "Took"];
+        let columns = &["Stage", "How far", "Took", "Rows"][..if counts { 4 } else { 3 }];
         parts.push(section(
             "Stages",
-            [table("Of this organisation's process", &columns, rows.collect::<Vec<_>>())],
+            [table("Of this organisation's process", columns, rows.collect::<Vec<Vec<_>>>())],
         ));
     }
-    let newest = lines.iter().rev().filter_map(in_words).take(SHOWN);
+    let newest = lines.iter().rev().filter(|_| counts).filter_map(in_words).take(SHOWN);
     let newest: Vec<Markup> = newest.collect();
     if !newest.is_empty() {
         let list = element("ul", &[], newest);
@@ -133,24 +141,31 @@ fn how(run: &RunRow) -> Markup {
     element("p", &[], parts)
 }
 
-/// How far a stage is, for eyes and ears.
-fn bar(at: usize, stage: &StageProgress, over: bool) -> Markup {
+/// How far a stage is, for eyes and ears; in numbers of rows, or as a share.
+fn bar(at: usize, stage: &StageProgress, over: bool, counts: bool) -> Markup {
     let (done, total) = match &stage.step {
         _ if stage.done.is_some() => (1, 1),
         Some((_, done, total)) => (*done, (*total).max(1)),
         None => (0, 1),
     };
+    let (done, total) = if counts { (done, total) } else { (share(done, total), 100) };
     let (value, most) = (done.min(total).to_string(), total.to_string());
     let label = format!("Stage {}, {}", at + 1, stage.name);
     let place = [("max", most.as_str()), ("value", &value), ("aria-label", &label)];
     let said = match &stage.step {
         _ if stage.done.is_some() => "done".to_owned(),
         _ if over => "broken off".to_owned(),
+        Some((step, ..)) if !counts => format!("{step}: {done} %"),
         Some((step, done, total)) => format!("{step}: {} of {}", count(*done), count(*total)),
         None => "begun".to_owned(),
     };
     let bar = element("progress", &place, [text(&said)]);
     element("span", &[("class", "far")], [bar, words("span", "note", format!(" {said}"))])
+}
+
+/// Whole hundredths.
+fn share(done: u64, total: u64) -> u64 {
+    u64::try_from(u128::from(done) * 100 / u128::from(total)).unwrap_or(100)
 }
 
 fn took(stage: &StageProgress) -> String {
@@ -192,7 +207,7 @@ fn forms(visit: &Visit<'_>, study: &StudySeen, run: Option<&RunRow>) -> Result<V
         return Ok(vec![one("stop", "stop run", "Stop this run", said)]);
     }
     if study.row.held.as_deref() == Some(DATA) {
-        return Ok(taking(visit, study));
+        return taking(visit, study);
     }
     let held = study.row.held.as_deref().map(|why| {
         let said = format!("No run begins by itself: {why}.");
@@ -203,19 +218,26 @@ fn forms(visit: &Visit<'_>, study: &StudySeen, run: Option<&RunRow>) -> Result<V
 }
 
 /// What is done where the data are not those of the consent: who decides on them takes them, or nobody.
-fn taking(visit: &Visit<'_>, study: &StudySeen) -> Vec<Markup> {
+fn taking(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
     let data = study.row.data.as_deref().unwrap_or_default();
     let said =
         format!("No run begins: {data} changed since consent. Who decides on these data has to take them.");
-    let said = element("div", &[("class", "box")], [words("p", "", said)]);
-    let Ok(version) = version(visit.settings(), data) else { return vec![said] };
-    let form = may_take(visit, study).then(|| {
-        let note = "The run reads the files as they lie there now: check them before.";
-        let parts = [words("p", "note", note), hidden("version", &base::hex(&version))].into_iter();
-        let parts = parts.chain(password(visit, "password")).chain([button("Take these data", "")]);
-        study.form(visit, "take", "take data", parts)
-    });
-    [said].into_iter().chain(form).collect()
+    let mut parts = vec![element("div", &[("class", "box")], [words("p", "", said)])];
+    if visit.house.weighing.has(&study.row.id) {
+        let said = "Our files are being read; if nothing stands against it, the run begins then.";
+        parts.push(element("p", &[("role", "status")], [text(said)]));
+        return Ok(parts);
+    }
+    parts.extend(against(visit, study, data)?);
+    let Ok(version) = version(visit.settings(), data) else { return Ok(parts) };
+    if may_take(visit, study) {
+        let note = "The files are read as they lie there now, and held against the rules and the ledger, \
+                    before the run begins.";
+        let form = [words("p", "note", note), hidden("version", &base::hex(&version))].into_iter();
+        let form = form.chain(password(visit, "password")).chain([button("Take these data", "")]);
+        parts.push(study.form(visit, "take", "take data", form));
+    }
+    Ok(parts)
 }
 
 /// Whether somebody decides on the data of a study that was consented to.
@@ -224,13 +246,15 @@ fn may_take(visit: &Visit<'_>, study: &StudySeen) -> bool {
     data.is_some_and(|(name, set)| decides(visit, study, (name, set)))
 }
 
-/// Takes the data as they were on the page for those of the consent, and lets the run begin.
+/// Takes the data as they were on the page for those of the consent, where nothing stands against them, and
+/// lets the run begin. Where two decide, the first one says so, and the second takes them.
 pub fn take(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = acted_on(visit)?;
     let data = study.row.data.as_deref().filter(|_| may_take(visit, &study)).ok_or(Stop::Denied)?;
+    let set = visit.settings().data.get(data).ok_or(Stop::Missing)?;
     let version = version(visit.settings(), data)?;
     with_proof(visit, "password", || {
-        let (store, id) = (&visit.house.store, &study.row.id);
+        let (store, id) = (&visit.house.store, study.row.id);
         if study.row.held.as_deref() != Some(DATA) || visit.field("version") != base::hex(&version) {
             return Ok(not_done(
                 visit,
@@ -238,9 +262,23 @@ pub fn take(visit: &Visit<'_>) -> Result<Answer, Stop> {
                 "The data changed again since you read the page: look again.",
             ));
         }
-        store.take_data(&visit.act("data taken as they are", visit.part("hash"))?, id, &version)?;
-        store.hold(&visit.act("run allowed", visit.part("hash"))?, id, None, 0)?;
-        Ok(Answer::go(&format!("{}/run", study.path())))
+        let by = visit.signed()?.session.account.clone();
+        let change = ChangeOrder { by, id, data: data.to_owned(), version, rules: None };
+        let terms = change.approval();
+        let separate = visit.settings().policy.separate_duties;
+        let approval = set.two_person.then_some(&terms);
+        let right = ConsentRight { rules: None, stewards: &set.stewards, separate, approval, keys: &[] };
+        let path = format!("{}/run", study.path());
+        if !store.is_approved(&id, &change.by, &right, visit.now)? {
+            store.approve(&visit.act("changed data agreed to", visit.part("hash"))?, &id, &terms)?;
+            return Ok(Answer::go(&path));
+        }
+        let (hash, text) = (study.row.study.full(), study.record.proposed().text.clone());
+        let order = WeighOrder { what: Weighed::Change(change), study: hash, text };
+        match weighing::start(visit.house, order)? {
+            false if !visit.house.weighing.has(&id) => Err(Stop::Busy),
+            _ => Ok(Answer::go(&path)),
+        }
     })
 }
 
@@ -300,8 +338,10 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].done, Some((1.5, 2_000)));
         assert_eq!(found[1].step, Some(("units".to_owned(), 1, 4)));
-        let shown = bar(1, &found[1], false).into_string();
+        let shown = bar(1, &found[1], false, true).into_string();
         assert!(shown.contains("max=\"4\"") && shown.contains("units: 1 of 4"), "{shown}");
-        assert!(bar(1, &found[1], true).into_string().contains("broken off"));
+        assert!(bar(1, &found[1], true, true).into_string().contains("broken off"));
+        let shown = bar(1, &found[1], false, false).into_string();
+        assert!(shown.contains("max=\"100\"") && shown.contains("units: 25 %"), "{shown}");
     }
 }

@@ -16,7 +16,7 @@ use crate::web::checking::read;
 use crate::web::door::prove;
 use crate::web::shell::{page, section, stopped, table, time};
 use crate::web::visit::{Stop, Visit};
-use crate::web::weighing::{self, WeighOrder};
+use crate::web::weighing::{self, WeighOrder, Weighed};
 use base::Fault;
 use net::KeyFingerprint;
 use page::form::{FormField, button, choice, hidden, lines_field};
@@ -100,7 +100,8 @@ pub fn forms(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<V
         let again = element("a", &[("href", &visit.path)], [text("Look again")]);
         parts.push(section("Your decision", [element("p", &[("role", "status")], [said, again])]));
     } else if !mine.has_consented() && !mine.is_closed() {
-        parts.extend(against(visit, study)?);
+        parts.extend(against(visit, study, "")?);
+        parts.extend(super::own_key::parts(visit, study)?);
         match own.as_slice() {
             [] => parts.extend(why_not(visit, study)),
             own => parts.push(section(
@@ -122,29 +123,51 @@ fn account<'v>(visit: &'v Visit<'_>) -> &'v str {
     visit.signed.as_ref().map_or("", |signed| &signed.session.account)
 }
 
-/// What stood against a consent that was tried, and who of two has agreed; for who may decide.
-fn against(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
-    if !visit.may(Action::Decide, study.subject()) {
-        return Ok(Vec::new());
-    }
+/// What stood against a consent that was tried, or against data that changed, and who of two has agreed; each
+/// for who may decide on the data that it is about.
+pub fn against(visit: &Visit<'_>, study: &StudySeen, instead: &str) -> Result<Vec<Markup>, Stop> {
+    let sees = |data: &str| {
+        let data = Some(if data.is_empty() { instead } else { data });
+        visit.may(Action::Decide, Subject::Study(StudySubject { by: &study.row.by, data, given: false }))
+    };
     let mut parts = Vec::new();
-    if let Some((at, data, said)) = visit.house.store.weighed(&study.row.id)? {
-        let when = [text(format!("Not signed with {data}, ")), time(at), text(": ")];
+    if let Some((at, data, said)) = visit.house.store.weighed(&study.row.id)?
+        && sees(&data)
+    {
+        let when = [text(format!("Nothing was done with {data}, ")), time(at), text(": ")];
         let said = element("bdi", &[], [text(said)]);
         let said = element("p", &[], when.into_iter().chain([said]));
         parts.push(element("div", &[("class", "box stop")], [said]));
     }
-    let agreed = visit.house.store.approvals(&study.row.id, visit.now)?;
-    let agreed = agreed.iter().map(|ApprovalRow { by, terms, .. }| {
-        let ApprovedTerms { data, runs, days, .. } = terms;
-        let said = format!(
-            "{by} agrees, with {data}, {runs} runs and {days} days. A second steward has to, to the same, \
-             within a week."
-        );
-        element("div", &[("class", "box")], [words("p", "", said)])
-    });
-    parts.extend(agreed);
+    for ApprovalRow { by, terms, .. } in visit.house.store.approvals(&study.row.id, visit.now)? {
+        let ApprovedTerms { data, runs, days, .. } = &terms;
+        if !sees(data) {
+            continue;
+        }
+        let what = match runs {
+            0 => format!("{by} takes the data as they are"),
+            _ => format!("{by} agrees, with {data}, {runs} runs and {days} days"),
+        };
+        let said = format!("{what}. A second steward has to, to the same, within a week.");
+        let back = (by == account(visit))
+            .then(|| study.form(visit, "disagree", "take agreement back", [button("Take it back", "")]));
+        let said = [words("p", "", said)].into_iter().chain(back);
+        parts.push(element("div", &[("class", "box")], said));
+    }
     Ok(parts)
+}
+
+/// Takes back that one agreed before a second steward has.
+pub fn disagree(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = acted_on(visit)?;
+    match visit
+        .house
+        .store
+        .disapprove(&visit.act("agreement taken back", visit.part("hash"))?, &study.row.id)?
+    {
+        true => Ok(Answer::go(&study.path())),
+        false => Ok(not_done(visit, &study, "There is nothing of yours to take back any more.")),
+    }
 }
 
 /// Why somebody who answers for data has no form.
@@ -177,8 +200,15 @@ fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &St
     let said = "By this the organisation signs that it takes part, once, with the data set that you choose, \
                 at no more than the price beside the runs that you choose. Its files are read and checked \
                 before it is signed.";
+    let keys =
+        |name: &&&String| visit.settings().data.get(**name).is_some_and(|set| !set.steward_keys.is_empty());
+    let keyed: Vec<&str> = own.iter().filter(keys).map(|name| name.as_str()).collect();
+    let keyed = (!keyed.is_empty()).then(|| {
+        let said = "it is signed when a steward's own key has signed it, too: you are asked for that next.";
+        words("p", "note", format!("With {}, {said}", keyed.join(", ")))
+    });
     let parts = [
-        words("p", "note", said),
+        Markup::all([words("p", "note", said)].into_iter().chain(keyed)),
         choice("data", "With our data", &sets, ""),
         choice("runs", "Runs that may begin anew, should one break off", &runs, "2"),
         days.markup(),
@@ -225,13 +255,13 @@ pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
         };
         let (terms, separate) = (agree.approval(), visit.settings().policy.separate_duties);
         let approval = set.two_person.then_some(&terms);
-        let right = ConsentRight { rules: None, stewards: &set.stewards, separate, approval };
+        let right = ConsentRight { rules: None, stewards: &set.stewards, separate, approval, keys: &[] };
         if !store.is_approved(&id, account, &right, visit.now)? {
             store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, &terms)?;
             return Ok(Answer::go(&study.path()));
         }
         let text = study.record.proposed().text.clone();
-        let order = WeighOrder { agree, study: study.row.study.full(), text };
+        let order = WeighOrder { what: Weighed::Consent(agree), study: study.row.study.full(), text };
         match weighing::start(visit.house, order)? {
             false if !visit.house.weighing.has(&id) => Err(Stop::Busy),
             _ => Ok(Answer::go(&study.path())),

@@ -218,37 +218,63 @@ fn parts(visit: &Visit<'_>, name: &str, peer: &ServicePeer) -> Result<Vec<Markup
                 ten seconds each.";
     parts.push(section("Can it be reached?", [words("p", "note", said), test]));
     if may_change(visit) {
-        let (label, said) = match paused {
-            true => {
-                ("End the pause", "Nothing is said to it and nothing is heard of it. No run with it begins.")
-            }
-            false => (
-                "Pause",
-                "Then nothing is said to it and nothing is heard of it until somebody ends the pause. A run \
-                 that is under way goes on.",
-            ),
-        };
-        let to = format!("/peers/{name}/pause");
-        let now = if paused { "go on" } else { "pause" };
-        let fields = [page::form::hidden("now", now), button(label, "")];
-        let form = form(&to, visit.word("pause peer", name).as_deref(), fields);
-        parts.push(section("Pause", [words("p", "", said), form]));
+        parts.push(section("Pause", pausing(visit, name)?));
     }
     Ok(parts)
 }
 
-/// Pauses the link with an organisation, or ends the pause.
+/// To pause the link with an organisation, which anybody who answers for rules may, and to end that: who did
+/// it, or somebody in the same role.
+fn pausing(visit: &Visit<'_>, name: &str) -> Result<Vec<Markup>, Stop> {
+    let Some((by, as_steward)) = visit.house.store.paused_by(name)? else {
+        let said = "Then nothing is said to it and nothing is heard of it until somebody ends the pause. A \
+                    run that is under way goes on.";
+        let word = visit.word("pause peer", name);
+        let form = form(&format!("/peers/{name}/pause"), word.as_deref(), [button("Pause", "")]);
+        return Ok(vec![words("p", "", said), form]);
+    };
+    let role = if as_steward { "a steward" } else { "an operator" };
+    let who = if by.is_empty() { String::new() } else { format!(" {by} has paused it, as {role}.") };
+    let said = format!("Nothing is said to it and nothing is heard of it. No run with it begins.{who}");
+    let mut parts = vec![words("p", "", said)];
+    let [steward, operator] = roles(visit);
+    if by != visit.signed()?.session.account && !(if as_steward { steward } else { operator }) {
+        parts.push(words("p", "", format!("{by} ends the pause, or {role}.")));
+    } else if !visit.signed()?.session.proven {
+        parts.push(prove_form(visit, &format!("/peers/{name}")));
+    } else {
+        let word = visit.word("go on with peer", name);
+        parts.push(form(&format!("/peers/{name}/go-on"), word.as_deref(), [button("End the pause", "")]));
+    }
+    Ok(parts)
+}
+
+/// Whether this person answers for rules as a steward, and as an operator.
+fn roles(visit: &Visit<'_>) -> [bool; 2] {
+    [Action::RulesAsSteward, Action::RulesAsOperator].map(|action| visit.may(action, Subject::House))
+}
+
+/// Pauses the link with an organisation.
 pub fn pause(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let (name, peer) = of_path(visit)?;
-    if !may_change(visit) {
+    let [steward, operator] = roles(visit);
+    if !steward && !operator {
         return Err(Stop::Denied);
     }
-    let paused = visit.field("now") == "pause";
     let subject = format!("peer {name}");
-    let what = if paused { "link paused" } else { "link goes on" };
-    visit.house.store.pause(&visit.act(what, &subject)?, name, paused)?;
-    if paused {
-        visit.house.links().end(&peer.key, now_ms());
+    visit.house.store.pause(&visit.act("link paused", &subject)?, name, !operator)?;
+    visit.house.links().end(&peer.key, now_ms());
+    Ok(Answer::go(&format!("/peers/{name}")))
+}
+
+/// Ends the pause.
+pub fn go_on(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let (name, _) = of_path(visit)?;
+    let (roles, subject) = (roles(visit), format!("peer {name}"));
+    if roles == [false, false]
+        || !visit.house.store.go_on(&visit.act("link goes on", &subject)?, name, roles)?
+    {
+        return Err(Stop::Denied);
     }
     Ok(Answer::go(&format!("/peers/{name}")))
 }

@@ -4,9 +4,10 @@
 mod fields;
 
 use crate::lift_form::{FormParty, study_text};
+use crate::program_form::program_text;
 use crate::roles::{Action, Subject};
 use crate::store::Speaker;
-use crate::told::{StudyTold, tell};
+use crate::told::{CHOICES, StudyTold, choices, tell};
 use crate::web::answer::Answer;
 use crate::web::pages::told_parts;
 use crate::web::shell::{page, section, table, time, with_status};
@@ -34,6 +35,10 @@ impl FilledForm {
 
     fn is_file(&self) -> bool {
         self.get("as") == "file"
+    }
+
+    fn is_program(&self) -> bool {
+        self.get("as") == "program"
     }
 
     /// What stands in a new form.
@@ -183,17 +188,39 @@ fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<StudyT
             };
             let (own, their) = (us.to_string(), peer.key.to_string());
             let us = FormParty { name: &visit.settings().name, key: &own };
-            study_text(&|name| filled.get(name), us, FormParty { name, key: &their })?
+            let (field, them) = (|name: &str| filled.get(name), FormParty { name, key: &their });
+            match filled.is_program() {
+                true => program_text(&field, us, them)?,
+                false => study_text(&field, us, them)?,
+            }
         }
     };
-    let number = |name: &str| filled.get(name).trim().parse::<u64>().ok().filter(|rows| *rows > 0);
-    let rows = match (number("rows-us"), number("rows-them"), filled.get("role")) {
-        (Some(us), Some(them), "advertiser") => Some([them, us]),
-        (Some(us), Some(them), _) => Some([us, them]),
-        _ => None,
-    };
-    let told = tell(&text, &us.to_string(), rows).map_err(|error| vec![error.to_string()])?;
+    let told = tell(&text, &us.to_string(), rows(filled)).map_err(|error| vec![error.to_string()])?;
     strangers(visit, &told, us).map_or(Ok(told), |wrong| Err(vec![wrong]))
+}
+
+/// The rows of both sides that somebody guesses, those of who was treated first.
+fn rows(filled: &FilledForm) -> Option<[u64; 2]> {
+    let number = |name: &str| filled.get(name).trim().parse::<u64>().ok().filter(|rows| *rows > 0);
+    match (number("rows-us")?, number("rows-them")?, filled.get("role")) {
+        (us, them, "advertiser") => Some([them, us]),
+        (us, them, _) => Some([us, them]),
+    }
+}
+
+/// What other choices would see, where somebody guesses rows and outcomes.
+fn compared(filled: &FilledForm, told: &StudyTold) -> Option<Markup> {
+    let (rows, mean) = (rows(filled)?, filled.get("mean").trim().parse::<f64>().ok()?);
+    let title = words("summary", "", "What other rho, clamps, rows and modes would see");
+    let found = match choices(told, rows, mean) {
+        Ok(found) if found.is_empty() => return None,
+        Ok(found) => {
+            let cells = |row: [String; 4]| row.map(text).into_iter().collect();
+            table("One setting changed, the others as they are", &CHOICES, found.into_iter().map(cells))
+        }
+        Err(error) => words("p", "", error.to_string()),
+    };
+    Some(element("details", &[("open", "")], [title, found]))
 }
 
 /// Whether a study is of this organisation and of others that it knows.
@@ -220,19 +247,26 @@ fn parts(
     told: Option<&StudyTold>,
 ) -> Result<Vec<Markup>, Stop> {
     let mut parts = vec![mistakes(wrong)];
-    let other = match filled.is_file() {
-        true => ("/studies/new", "Fill in a form for a lift study instead"),
-        false => ("/studies/new?as=file", "Have a study file, of a program or a match? Paste it instead"),
+    let ways = [
+        ("lift", "/studies/new", "A lift study: did a treatment change an outcome?"),
+        ("program", "/studies/new?as=program", "Counts, means and shares of columns of both sides"),
+        ("file", "/studies/new?as=file", "A study file of any kind, pasted"),
+    ];
+    let chosen = if filled.is_file() || filled.is_program() { filled.get("as") } else { "lift" };
+    let way = |(name, path, label): (&str, &str, &str)| {
+        let here = [("href", path), ("aria-current", "page")];
+        let link = element("a", &here[..if name == chosen { 2 } else { 1 }], [text(label)]);
+        element("li", &[], [link])
     };
-    let other = element("a", &[("href", other.0)], [text(other.1)]);
-    parts.push(element("p", &[], [other]));
+    parts.push(element("ul", &[("class", "links")], ways.map(way)));
     if visit.settings().peers.is_empty() {
         let said = "No other organisation is known yet: an operator writes it into service.toml.";
         parts.push(element("div", &[("class", "box")], [words("p", "", said)]));
     }
-    let mut inside = match filled.is_file() {
-        true => fields::of_file(filled),
-        false => fields::of_lift(visit, filled),
+    let mut inside = match chosen {
+        "file" => fields::of_file(filled),
+        "program" => fields::of_program(visit, filled),
+        _ => fields::of_lift(visit, filled),
     };
     inside.push(fields::besides(filled));
     inside.extend(told.map(|told| hidden("read", &told.file.hash().full())));
@@ -250,7 +284,7 @@ fn parts(
         let file = element("details", &[], [words("summary", "", "The study file"), file]);
         let hash = words("p", "note", format!("Hash {}.", told.file.hash().full()));
         let all = [words("p", "", said), title].into_iter().chain(told_parts("h3", &told.sections));
-        parts.push(section("What it would do", all.chain([file, hash])));
+        parts.push(section("What it would do", all.chain(compared(filled, told)).chain([file, hash])));
     }
     parts.push(form("/studies/new", word.as_deref(), inside.into_iter().chain([buttons])));
     parts.extend(drafts(visit)?);

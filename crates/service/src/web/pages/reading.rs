@@ -1,12 +1,14 @@
 //! The report of a study: who reads it is written down.
 
+use super::course::password;
+use super::decide::with_proof;
 use super::studies::{StudySeen, acted_on, seen};
 use crate::roles::{Action, HouseRole};
 use crate::store::{Account, AccountState};
 use crate::web::answer::Answer;
-use crate::web::shell::{page, section};
+use crate::web::shell::{page, section, table};
 use crate::web::visit::{Stop, Visit};
-use page::form::{button, choice};
+use page::form::{button, choice, hidden};
 use page::markup::{Markup, element, text, words};
 use report::{NumberTable, PublicReport, RunReport};
 
@@ -113,17 +115,21 @@ fn given(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<Markup>, Stop> {
     }
     let store = &visit.house.store;
     let readers = store.given_to(&study.row.id)?;
-    let items = readers.iter().map(|name| words("li", "", name));
+    let rows = readers.iter().map(|name| {
+        let parts = [hidden("reader", name), button("Take it back", &format!("from {name}"))];
+        vec![text(name), study.form(visit, "report/take", "take report back", parts)]
+    });
     let list = match readers.is_empty() {
         true => words("p", "", "Nobody but those who answer for the study."),
-        false => element("ul", &[], items),
+        false => table("Viewers who read it", &["Viewer", "Take it back"], rows.collect::<Vec<_>>()),
     };
     let reads = |account: &Account| account.grants.iter().any(|grant| grant.role == HouseRole::Viewer);
     let others =
         store.accounts(visit.now)?.into_iter().filter(|account| account.state != AccountState::Ended);
     let others = others.filter(|account| reads(account) && !readers.contains(&account.name));
     let others: Vec<_> = others.map(|account| (account.name.clone(), account.name)).collect();
-    let parts = [choice("reader", "Viewer", &others, ""), button("Let them read it", "")];
+    let parts = [choice("reader", "Viewer", &others, "")].into_iter().chain(password(visit, "password"));
+    let parts = parts.chain([button("Let them read it", "")]);
     let give = study.form(visit, "report/give", "give report", parts);
     let give = (!others.is_empty()).then_some(give);
     Ok(Some(section("Given to", [list].into_iter().chain(give))))
@@ -137,8 +143,18 @@ pub fn give(visit: &Visit<'_>) -> Result<Answer, Stop> {
     if visit.house.store.account(reader, visit.now)?.is_none() {
         return Err(Stop::Missing);
     }
-    let what = format!("report given: {}", study.row.study.full());
-    let act = visit.act(&what, reader)?;
-    visit.house.store.give_report(&act, &study.row.id)?;
+    with_proof(visit, "password", || {
+        let what = format!("report given: {}", study.row.study.full());
+        visit.house.store.give_report(&visit.act(&what, reader)?, &study.row.id)?;
+        Ok(Answer::go(&format!("{}/report", study.path())))
+    })
+}
+
+/// Takes it back: what was read or taken along stays read.
+pub fn take(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let study = acted_on(visit)?;
+    visit.must(Action::GiveReport, study.subject())?;
+    let what = format!("report taken back: {}", study.row.study.full());
+    visit.house.store.take_report(&visit.act(&what, visit.field("reader"))?, &study.row.id)?;
     Ok(Answer::go(&format!("{}/report", study.path())))
 }

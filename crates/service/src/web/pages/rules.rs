@@ -69,22 +69,33 @@ fn own_rules(visit: &Visit<'_>, held: &str) -> Vec<(String, Option<String>)> {
 }
 
 fn changing(visit: &Visit<'_>, held: &str) -> Result<Option<Markup>, Stop> {
+    Ok(fields(visit, held, "See the difference").map(|form| section("Change a rule", [form])))
+}
+
+/// The form for another value of a rule; those that are asked for already go along.
+fn fields(visit: &Visit<'_>, held: &str, label: &str) -> Option<Markup> {
     let own = own_rules(visit, held);
     if own.is_empty() {
-        return Ok(None);
+        return None;
     }
     let among: Vec<_> = own.into_iter().map(|(rule, _)| (rule.clone(), rule)).collect();
     let help = "As it stands in the file: 0.3, true, [\"lift\"], \"1e-6\". Write unsaid to take it out. What \
                 is about the machine is changed on the machine.";
     let (kind, fill) = ("text", "off");
     let value = FormField { name: "value", label: "Value", kind, fill, value: "", help };
-    let fields = [
-        choice("rule", "Rule", &among, visit.field("rule")),
-        value.markup(),
-        button("See the difference", ""),
-    ];
-    let form = form("/rules/preview", visit.word("preview rules", "").as_deref(), fields);
-    Ok(Some(section("Change a rule", [form])))
+    let fields = [choice("rule", "Rule", &among, ""), value.markup(), button(label, "")];
+    let fields = kept(visit).chain(fields);
+    Some(form("/rules/preview", visit.word("preview rules", "").as_deref(), fields))
+}
+
+/// Rules and their values that a form asks for, in the order in which they were written.
+fn asked<'v>(visit: &'v Visit<'_>) -> impl Iterator<Item = (&'v str, &'v str)> {
+    let of = |name: &'static str| visit.form.iter().filter(move |(field, _)| field == name);
+    of("rule").zip(of("value")).map(|((_, rule), (_, value))| (rule.as_str(), value.as_str()))
+}
+
+fn kept<'v>(visit: &'v Visit<'_>) -> impl Iterator<Item = Markup> {
+    asked(visit).flat_map(|(rule, value)| [hidden("rule", rule), hidden("value", value)])
 }
 
 /// What an editor did to the file, to be accepted.
@@ -178,14 +189,20 @@ fn again(visit: &Visit<'_>, why: String) -> Result<Answer, Stop> {
 fn of_form(visit: &Visit<'_>) -> Result<Result<RulesChange, String>, Stop> {
     visit.must(Action::SeeRules, Subject::House)?;
     let held = visit.house.store.accepted()?.ok_or(Stop::Missing)?;
-    let (rule, value) = (visit.field("rule"), visit.field("value"));
-    if !own_rules(visit, &held.text).iter().any(|(own, _)| own == rule) {
-        return Ok(Err("There is no such rule that your roles allow to change.".to_owned()));
+    let own = own_rules(visit, &held.text);
+    let mut after = held.text.clone();
+    for (rule, value) in asked(visit) {
+        if !own.iter().any(|(own, _)| own == rule) {
+            return Ok(Err("There is no such rule that your roles allow to change.".to_owned()));
+        }
+        after = match edit(&after, rule, if value.trim() == UNSAID { "" } else { value }) {
+            Ok(after) => after,
+            Err(why) => return Ok(Err(format!("{rule}: {why}"))),
+        };
     }
-    match edit(&held.text, rule, if value.trim() == UNSAID { "" } else { value }) {
-        Ok(after) if after == held.text => Ok(Err("The file says that already.".to_owned())),
-        Ok(after) => made(visit, &held.text, &after),
-        Err(why) => Ok(Err(why)),
+    match after == held.text {
+        true => Ok(Err("The file says that already.".to_owned())),
+        false => made(visit, &held.text, &after),
     }
 }
 
@@ -198,7 +215,7 @@ pub fn preview(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let mut parts = difference(visit, &change)?;
     let two = change.loosens() && visit.signed()?.actor.separate;
     let (said, label) = match two {
-        true => ("It allows more, so a second person in the other role confirms it.", "Propose this"),
+        true => ("It allows more, so a second person in the other role confirms it, as one.", "Propose this"),
         false => ("It holds at once, and the file is written anew.", "Change the rule"),
     };
     parts.push(words("p", "", said));
@@ -206,13 +223,14 @@ pub fn preview(visit: &Visit<'_>) -> Result<Answer, Stop> {
         false => parts.push(prove_form(visit, "/rules")),
         true => {
             let base = base::hex(&RulesFile::hash_of(&change.before));
-            let kept = ["rule", "value"].map(|name| hidden(name, visit.field(name)));
             let word = visit.word("change rules", &base);
-            let fields = kept.into_iter().chain([button(label, "")]);
+            let fields = kept(visit).chain([button(label, "")]);
             parts.push(form(&format!("/rules/change/{base}"), word.as_deref(), fields));
         }
     }
-    Ok(page(visit, "The difference", [section("What it comes to", parts)]))
+    let more = fields(visit, &change.before, "Add it");
+    let more = more.map(|form| section("Another rule in the same change", [form]));
+    Ok(page(visit, "The difference", [section("What it comes to", parts)].into_iter().chain(more)))
 }
 
 /// Changes a rule, or proposes it.

@@ -101,10 +101,14 @@ fn of_link(visit: &Visit<'_>) -> Result<(SecretToken, LinkOwner), Stop> {
 /// The form to set a password with. Looking at it uses nothing up: mail programs look at links.
 pub fn link(visit: &Visit<'_>) -> Result<Answer, Stop> {
     match of_link(visit) {
-        Ok((_, owner)) => Ok(page(visit, "Choose a password", chosen(visit, &owner, &[]))),
+        Ok((_, owner)) => Ok(page(visit, link_title(visit), chosen(visit, &owner, &[]))),
         Err(Stop::Missing) => Ok(used_up(visit)),
         Err(stop) => Err(stop),
     }
+}
+
+fn link_title(visit: &Visit<'_>) -> &'static str {
+    if visit.house.demo_password().is_some() { "Sign in" } else { "Choose a password" }
 }
 
 fn used_up(visit: &Visit<'_>) -> Answer {
@@ -119,8 +123,16 @@ fn chosen(visit: &Visit<'_>, owner: &LinkOwner, wrong: &[String]) -> Vec<Markup>
     let code = FormField { name: "code", label, kind: "text", fill: "off", value: "", help };
     let code = owner.coded.then(|| code.markup());
     let fields = [whose(&owner.account)].into_iter().chain(code);
-    let fields = fields.chain([new_password(), button("Set password", "")]);
-    vec![mistakes(wrong), words("p", "", said), form(&visit.path, None, fields)]
+    let (last, note) = match visit.house.demo_password() {
+        None => (vec![new_password(), button("Set password", "")], None),
+        Some(_) => {
+            let said = "Everybody in this demo has the password that stands in the terminal. Some pages ask \
+                        for it again after five minutes.";
+            (vec![button("Sign in", "")], Some(words("p", "note", said)))
+        }
+    };
+    let form = form(&visit.path, None, fields.chain(last));
+    [mistakes(wrong), words("p", "", said), form].into_iter().chain(note).collect()
 }
 
 /// The field for a new password.
@@ -144,9 +156,12 @@ pub fn enter(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let account = &owner.account;
     let again = |why: String| {
         let parts = chosen(visit, &owner, &[why]);
-        Ok(with_status(visit, StatusCode::UNPROCESSABLE_ENTITY, "Choose a password", parts))
+        Ok(with_status(visit, StatusCode::UNPROCESSABLE_ENTITY, link_title(visit), parts))
     };
-    if let Some(why) = refused_here(visit, account) {
+    let demo = visit.house.demo_password();
+    if demo.is_none()
+        && let Some(why) = refused_here(visit, account)
+    {
         return again(why);
     }
     let wrong_code = "The code is another one. Ask the person who confirmed this link.".to_owned();
@@ -157,7 +172,7 @@ pub fn enter(visit: &Visit<'_>) -> Result<Answer, Stop> {
         _ => PasswordRight::Link(&token),
     };
     let store = &visit.house.store;
-    let hash = visit.house.desk.hash(visit.field("new")).map_err(|DeskBusy| Stop::Busy)??;
+    let hash = visit.house.desk.hash(demo.unwrap_or(visit.field("new"))).map_err(|DeskBusy| Stop::Busy)??;
     let act = RecordedAct { by: account, what: "set a password by a link", to: account, at: visit.now };
     if !store.set_password(&act, &hash, right)? {
         let holds = owner.coded && store.link_is_for(&token, visit.now)?.is_some();

@@ -45,7 +45,10 @@ fn parts(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<M
     parts.extend(cost(visit, study, told)?);
     parts.extend(decide::data(visit, study)?);
     parts.push(section("What was said", said(visit, study)?));
-    parts.push(section("The file", file(visit, study)?));
+    // It names columns, which those who run the machine do not see.
+    if visit.may(Action::ReadStudy, study.subject()) {
+        parts.push(section("The file", file(visit, study)?));
+    }
     let decision = decide::forms(visit, study, told)?;
     parts.push(element("div", &[("id", "decision"), ("data-live", "")], decision));
     Ok(parts)

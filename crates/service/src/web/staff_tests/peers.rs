@@ -48,11 +48,11 @@ fn a_peer_is_reached_step_by_step() {
     assert_eq!(steps(&shown), all, "{}", shown.body);
     // A pause there: our key is nobody's.
     let oscar = other.guest("oscar", &["operator"]);
-    other.deed(&oscar, "/peers/registry", "/peers/registry/pause", &[("now", "pause")]).is(303);
+    other.deed(&oscar, "/peers/registry", "/peers/registry/pause", &[]).is(303);
     other.get(&oscar, "/peers").says("paused");
     let shown = test();
     assert!(steps(&shown).last().is_some_and(|last| last.ends_with("no")), "{}", shown.body);
-    other.deed(&oscar, "/peers/registry", "/peers/registry/pause", &[("now", "go on")]).is(303);
+    other.deed(&oscar, "/peers/registry", "/peers/registry/go-on", &[]).is(303);
     until(|| {
         // Keys are looked at four times a second; pages are asked ten times at most.
         std::thread::sleep(std::time::Duration::from_millis(250));
@@ -141,4 +141,23 @@ fn a_peer_signs_that_it_saw_the_log() {
     watch::look(&own.house, now());
     assert!(!own.house.log_is_behind_for(&key(&other)));
     runtime.shutdown_background();
+}
+
+#[test]
+fn a_stewards_pause_is_ended_by_a_steward() {
+    let rooms = Rooms::begin("");
+    let (olga, sam) = (rooms.guest("olga", &["operator"]), rooms.guest("sam", &["steward"]));
+    rooms.deed(&sam, "/peers/hospitals", "/peers/hospitals/pause", &[]).is(303);
+    let page = rooms.get(&olga, "/peers/hospitals").says("sam has paused it, as a steward");
+    page.never_says("/peers/hospitals/go-on");
+    let own = olga.word("go on with peer", "hospitals");
+    rooms.send(Some(&olga), "/peers/hospitals/go-on", &[("csrf", &own)]).is(403);
+    // The word of one deed is none for the other.
+    let other = sam.word("pause peer", "hospitals");
+    rooms.send(Some(&sam), "/peers/hospitals/go-on", &[("csrf", &other)]).is(403);
+    rooms.deed(&sam, "/peers/hospitals", "/peers/hospitals/go-on", &[]).is(303);
+    // What an operator pauses, an operator ends, or who is both.
+    rooms.deed(&olga, "/peers/hospitals", "/peers/hospitals/pause", &[]).is(303);
+    rooms.get(&sam, "/peers/hospitals").says("olga ends the pause, or an operator");
+    rooms.deed(&olga, "/peers/hospitals", "/peers/hospitals/go-on", &[]).is(303);
 }

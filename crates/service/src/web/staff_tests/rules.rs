@@ -121,3 +121,28 @@ fn what_an_editor_wrote_is_seen_accepted_and_never_written_over() {
     let page = rooms.get(&olga, "/rules").says("tacit service accept").never_says("action=\"/rules/accept");
     page.says("name is about the machine");
 }
+
+#[test]
+fn several_rules_are_one_change() {
+    let rooms = Rooms::begin(POLICY);
+    let (olga, sam) = (rooms.guest("olga", &["operator"]), rooms.guest("sam", &["steward"]));
+    let first = [("rule", "policy.max_rho"), ("value", "0.9")];
+    let shown = rooms.deed(&olga, "/rules", "/rules/preview", &first).is(200);
+    let shown = shown.says("Another rule in the same change").says("policy.max_rho: allows more");
+    let both = [first[0], first[1], ("rule", "policy.max_cells"), ("value", "5")];
+    let word = shown.word("/rules/preview");
+    let shown = rooms.send(Some(&olga), "/rules/preview", &[&both[..], &[("csrf", &word)]].concat()).is(200);
+    let shown = shown.says("policy.max_rho: allows more").says("policy.max_cells: allows less");
+    let to = shown.body.split_once("action=\"/rules/change/").expect("a form").1;
+    let to = format!("/rules/change/{}", to.split_once('"').expect("ends").0);
+    let word = shown.word(&to);
+    rooms.send(Some(&olga), &to, &[&both[..], &[("csrf", &word)]].concat()).is(200).says("sam");
+    rooms.deed(&sam, "/confirmations", "/confirmations/1/confirm", &[]).is(303);
+    let file = file(&rooms);
+    assert!(file.contains("max_rho = 0.9 # for a study") && file.contains("max_cells = 5"), "{file}");
+    // Of two, one that this person may not change stops both.
+    let stella = rooms.guest("stella", &["steward=trial"]);
+    let both =
+        [("rule", "data.trial.budget"), ("value", "0.5"), ("rule", "policy.max_cells"), ("value", "2")];
+    rooms.deed(&stella, "/rules", "/rules/preview", &both).is(422);
+}

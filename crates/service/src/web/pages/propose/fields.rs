@@ -1,10 +1,11 @@
 //! The fields of the form for a study, in the order of the questions that people have.
 
 use super::FilledForm;
-use crate::lift_form::ALIKE;
+use crate::lift_form::{ALIKE, CONFIDENCE, COUNTS, DUPLICATES, IDENTIFIERS, MODES};
+use crate::program_form::{ASKED, CELLS, COLUMNS};
 use crate::roles::{Action, Subject};
 use crate::web::visit::Visit;
-use page::form::{FormField, choice, hidden, lines_field};
+use page::form::{FormField, choice, hidden, lines_field, tick};
 use page::markup::{Markup, element, text, words};
 
 fn group(title: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
@@ -43,64 +44,147 @@ pub fn of_file(filled: &FilledForm) -> Vec<Markup> {
     vec![hidden("as", "file"), group("The study", [area, upload])]
 }
 
-/// A lift study.
-pub fn of_lift(visit: &Visit<'_>, filled: &FilledForm) -> Vec<Markup> {
+/// What every form begins with.
+fn named(visit: &Visit<'_>, filled: &FilledForm) -> [Markup; 3] {
     let peers = visit.settings().peers.keys();
     let peers: Vec<_> = peers.map(|name| (name.clone(), name.clone())).collect();
-    let roles =
-        [("publisher", "who was treated, and when"), ("advertiser", "what happened to people afterwards")];
-    let who = [
-        line(
-            filled,
-            "title",
-            "Title",
-            "What people read first: on lists, on the consent page, on the report.",
-        ),
+    let help = "What people read first: on lists, on the consent page, on the report.";
+    [
+        line(filled, "title", "Title", help),
         line(filled, "name", "Name", "Of a-z, 0-9 and hyphens: polio-1954."),
         choice("peer", "With", &peers, filled.get("peer")),
-        among(filled, "role", "This organisation knows", &roles),
-    ];
-    let alike = ALIKE.map(|(name, shown, _)| (name, shown));
-    let same = "A column that both have under this name; neither sees which rows the other one has.";
-    let matched = [
-        line(filled, "identifier", "Matched by the column", same),
-        among(filled, "alike", "Made alike", &alike),
-    ];
+    ]
+}
+
+/// Columns of this organisation, for who sees them.
+fn ours(visit: &Visit<'_>) -> Option<Markup> {
     let ours = columns(visit);
-    let ours = (!ours.is_empty()).then(|| {
+    (!ours.is_empty()).then(|| {
         let said = format!("Columns of this organisation that studies may read: {}.", ours.join(", "));
         element("p", &[("class", "note")], [element("bdi", &[], [text(said)])])
-    });
+    })
+}
+
+/// A program of questions about columns.
+pub fn of_program(visit: &Visit<'_>, filled: &FilledForm) -> Vec<Markup> {
+    let said = "What the study asks is answered of people whom both have. Programs of another shape are \
+                study files: docs/questions.md and docs/program.md say what they can ask.";
+    let first = [words("p", "note", said)].into_iter().chain(ours(visit));
+    let mut parts = vec![hidden("as", "program"), group("Who", named(visit, filled))];
+    parts.push(group("Which rows belong together", first.chain([matched(filled)])));
+    for place in 1..=COLUMNS {
+        let column = column(filled, place);
+        // The first ones are always there; the others where somebody needs them.
+        let open = place <= 2 || !filled.get(&format!("col-{place}")).is_empty();
+        let title = format!("Column {place}");
+        parts.push(match open {
+            true => group(&title, column),
+            false => element(
+                "details",
+                &[],
+                [words("summary", "", format!("{title}, if needed"))].into_iter().chain(column),
+            ),
+        });
+    }
+    let by = "One of the columns above, of labels or of yes and no; empty: all people together.";
+    let rho = "What the result may tell about people: more of it, less noise. It is taken from both budgets.";
+    let asked =
+        [perhaps(filled, "by", "Groups by", by), perhaps(filled, "rho", "Rho of the public result", rho)];
+    parts.push(group("What is shown", asked));
+    parts
+}
+
+/// The fields of a column.
+fn column(filled: &FilledForm, place: usize) -> Vec<Markup> {
+    let name = |what: &str| format!("{what}-{place}");
+    let field = |what: &str, label: &str, help: &str| {
+        let name = name(what);
+        let value = filled.get(&name);
+        FormField { name: &name, label, kind: "text", fill: "off", value, help }.optional()
+    };
+    let chosen = |what: &str, label: &str, all: &[(&str, &str)]| {
+        let name = name(what);
+        among(filled, &name, label, all)
+    };
+    let asked = ASKED.map(|(name, shown, _)| (name, shown));
+    vec![
+        field("col", "Name in the file", ""),
+        chosen("whose", "In the file of", &[("us", "this organisation"), ("them", "the other one")]),
+        chosen("is", "Its cells are", &CELLS),
+        field("values", "Labels", "Of a column of labels, with commas between; the first is compared with."),
+        field("low", "Numbers from", "What lies beyond counts as the end next to it."),
+        field("high", "Numbers to", "A tighter range takes less noise."),
+        field("unit", "Unit", "EUR, days; may stay empty."),
+        chosen("ask", "Asked of it", &asked),
+    ]
+}
+
+/// A lift study.
+pub fn of_lift(visit: &Visit<'_>, filled: &FilledForm) -> Vec<Markup> {
+    let roles =
+        [("publisher", "who was treated, and when"), ("advertiser", "what happened to people afterwards")];
+    let role = among(filled, "role", "This organisation knows", &roles);
+    let who = named(visit, filled).into_iter().chain([role]);
+    let matched = [matched(filled)];
     vec![
         hidden("as", "lift"),
         group("Who", who),
-        group("Which rows belong together", ours.into_iter().chain(matched)),
+        group("Which rows belong together", ours(visit).into_iter().chain(matched)),
         treated(filled),
         happened(filled),
         released(filled),
     ]
 }
 
+/// The columns by which rows belong together.
+fn matched(filled: &FilledForm) -> Markup {
+    let ways = ALIKE.map(|(name, shown, _)| (name, shown));
+    let same = "A column that both have under this name; neither sees which rows the other one has.";
+    let more = "Where the first one finds nobody; noise grows with each.";
+    let mut rare = vec![words("summary", "", "More about identifiers")];
+    let mut first = Vec::new();
+    for (place, (name, label, alike, alike_label)) in IDENTIFIERS.into_iter().enumerate() {
+        if place == 0 {
+            first.extend([line(filled, name, label, same), among(filled, alike, alike_label, &ways)]);
+        } else {
+            rare.extend([perhaps(filled, name, label, more), among(filled, alike, alike_label, &ways)]);
+        }
+    }
+    rare.push(among(filled, "duplicates", "Two lines of one identifier", &DUPLICATES));
+    Markup::all(first.into_iter().chain([element("details", &[], rare)]))
+}
+
+/// Names of columns in which people are parted, with their values.
+fn parted(filled: &FilledForm, name: &'static str, values: &'static str, label: &str) -> [Markup; 2] {
+    let help = "Column; empty: everybody together. Each group has its own numbers, and a share of rho.";
+    let among = "With commas between: north, south. They are public.";
+    [perhaps(filled, name, label, help), perhaps(filled, values, &format!("{label}: values"), among)]
+}
+
 fn treated(filled: &FilledForm) -> Markup {
     let clocks = [("day", "days"), ("hour", "hours"), ("minute", "minutes"), ("second", "seconds")];
     let range = "All times of both files lie within these days. Narrower is faster.";
-    group(
-        "Treatment",
-        [
-            line(filled, "arm", "Column of the arm", ""),
-            line(filled, "test", "Treated are", "What the column says of who was treated: vaccine."),
-            line(filled, "control", "Compared with", "What it says of the others: placebo."),
-            line(
-                filled,
-                "opportunity",
-                "Column of the day of treatment",
-                "In both arms: when it was given, or would have been.",
-            ),
-            day(filled, "from", "First day", range).markup(),
-            day(filled, "until", "Last day", "").markup(),
-            among(filled, "clock", "Times are told apart by", &clocks),
-        ],
-    )
+    let main = [
+        line(filled, "arm", "Column of the arm", ""),
+        line(filled, "test", "Treated are", "What the column says of who was treated: vaccine."),
+        line(filled, "control", "Compared with", "What it says of the others: placebo."),
+        line(
+            filled,
+            "opportunity",
+            "Column of the day of treatment",
+            "In both arms: when it was given, or would have been.",
+        ),
+        day(filled, "from", "First day", range).markup(),
+        day(filled, "until", "Last day", "").markup(),
+        among(filled, "clock", "Times are told apart by", &clocks),
+    ];
+    let mut rare = vec![
+        words("summary", "", "More about treatment"),
+        perhaps(filled, "leave-out", "Other arms, left out", "What the column says of them, with commas."),
+        perhaps(filled, "impressions", "Column of how often", "Of people who were reached: 0, 1, 2."),
+    ];
+    rare.extend(parted(filled, "breakdown", "breakdown-values", "Groups of the treated"));
+    group("Treatment", main.into_iter().chain([element("details", &[], rare)]))
 }
 
 fn happened(filled: &FilledForm) -> Markup {
@@ -129,6 +213,8 @@ fn happened(filled: &FilledForm) -> Markup {
             "So many days (or what times are told apart by) after the treatment; empty: at any time.",
         ),
     ];
+    let rare =
+        rare.into_iter().chain(parted(filled, "cohort", "cohort-values", "Groups of those with outcomes"));
     let rare = element("details", &[], [words("summary", "", "More about outcomes")].into_iter().chain(rare));
     group("Outcome", main.into_iter().chain([rare]))
 }
@@ -137,7 +223,13 @@ fn released(filled: &FilledForm) -> Markup {
     let rho = "What the result may tell about people: more of it, less noise. It is taken from both budgets.";
     let own = "Beside the public result, or instead of it; not to be passed on.";
     let least = "Of smaller groups nothing is shown.";
+    let counts = COUNTS.map(|(name, shown)| {
+        let name = format!("also-{name}");
+        tick(&name, &format!("Also count {shown}"), filled.get(&name) == "yes")
+    });
     let rare = [
+        among(filled, "mode", "Shown is", &MODES),
+        among(filled, "confidence", "Of intervals", &CONFIDENCE),
         perhaps(filled, "rho-them", "Rho of what they alone see", own),
         perhaps(filled, "rho-us", "Rho of what you alone see", own),
         line(filled, "least", "Smallest group that is shown", least),
@@ -148,8 +240,16 @@ fn released(filled: &FilledForm) -> Markup {
             "For the smallest effect and the time in the preview; not part of the study.",
         ),
         perhaps(filled, "rows-them", "Their rows, about", ""),
+        perhaps(
+            filled,
+            "mean",
+            "Outcome of one person, about",
+            "Of those not treated, on average, such as 0.02: with the rows, the preview compares other rho, \
+             clamps and modes.",
+        ),
     ];
-    let rare = element("details", &[], [words("summary", "", "More about privacy")].into_iter().chain(rare));
+    let rare = [words("summary", "", "More about privacy")].into_iter().chain(rare).chain(counts);
+    let rare = element("details", &[], rare);
     group("Privacy", [perhaps(filled, "rho", "Rho of the public result", rho), rare])
 }
 
