@@ -112,16 +112,17 @@ fn computed_lines(out: &mut SummaryText, report: &RunReport) {
     stage_lines(out, &report.stages);
     worker_lines(out, report);
     wording::values_released(report).iter().for_each(|text| paragraph(out, "  ", text));
-    line(
-        out,
-        &format!(
-            "  Total {}, {}{}, peak {}",
-            duration(report.seconds),
-            bytes(report.bytes),
-            whose_bytes(report),
-            bytes(report.peak_memory_bytes)
-        ),
+    let total = format!(
+        "Total {}, {}{}, peak {}",
+        duration(report.seconds),
+        bytes(report.bytes),
+        whose_bytes(report),
+        wording::peaks(report)
     );
+    paragraph(out, "  ", &total);
+    if let Some(before) = wording::all_before(report) {
+        line(out, &format!("  Before this run went on, in earlier meetings and processes: {before}"));
+    }
 }
 
 /// What failed in the computation, and what was there before.
@@ -630,6 +631,9 @@ fn stage_lines(out: &mut SummaryText, stages: &[StageReport]) {
             (2, name.as_str()),
             &[format!("{rows} {what}"), time, sent, rate + held],
         );
+        if let Some(before) = wording::before(stage) {
+            line(out, &format!("  {:<width$} {before} before this run went on", ""));
+        }
     }
 }
 

@@ -56,7 +56,7 @@ impl Making<'_> {
         });
         format!(
             "{head}{}\nstudy    = {}\nas       = {}\nidentity = {}\ndata     = {}\n{}{}report   = \
-             \"{party}-report/\"\n{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
+             \"{party}-report/\"\n{}{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
             reasons.collect::<String>(),
             beside(&self.study),
             quoted(party),
@@ -68,6 +68,7 @@ impl Making<'_> {
                  this file and the key (tacit init --ledger), else its budget begins anew.",
                 &format!("ledger   = {}", beside(&self.ledger_file()))
             ),
+            state_of(party),
             said(
                 "The stable name of these data over all their versions, under which the budget is kept.",
                 &format!("lineage  = {}", quoted(&self.lineage()))
@@ -160,6 +161,15 @@ fn relative(folder: &Path, path: &Path) -> String {
         }
     }
     path.display().to_string()
+}
+
+/// How to have runs that go on, as a line that does nothing yet.
+fn state_of(party: &str) -> String {
+    said(
+        "Where runs keep what they have done, so that they go on after whatever ends them: a private folder. \
+         Take the marks away to have it.",
+        &format!("# state    = {}\n# spool    = true", quoted(&format!("{party}-state"))),
+    )
 }
 
 #[cfg(test)]
