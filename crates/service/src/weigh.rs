@@ -74,7 +74,9 @@ pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<Weighed
             "{have} rows would take part, and no study may use fewer than {least} (least_rows)"
         ));
     }
-    let tag = run.data_tag(&Ledger::look(&settings.ledger)?)?;
+    // The name of the data is by a key of the ledger: one that is not there yet is made now, or the run would
+    // have another one, and another name.
+    let tag = run.data_tag(&Ledger::open(&settings.ledger)?)?;
     let (rows, program) = (run.inputs.rows_kept, hex(&run.built.program.hash()));
     Ok(WeighedStudy {
         tag: hex(&tag),
