@@ -22,6 +22,7 @@ from ._party import MatchResult, Party, Run
 from ._progress import Event
 from ._ray import Ray
 from ._report import Fields, Report, Reports, Table
+from ._service import Service, ServiceEvent
 from ._simulate import simulate
 from ._sql import sql
 from ._study import Check, Identifier, LiftStudy, Match, Plan, Prices, Study
@@ -75,6 +76,8 @@ __all__ = [
     "Report",
     "Reports",
     "Run",
+    "Service",
+    "ServiceEvent",
     "Spending",
     "Study",
     "Table",

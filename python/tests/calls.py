@@ -133,6 +133,18 @@ async def watched(party: tacit.Party) -> None:
         print(event.stage, event.rows, event.bytes, event.retries, event.report)
 
 
+def served(url: str, token: str) -> tacit.Report:
+    service = tacit.Service(url, token, certificate="cert.pem", timeout=10.0)
+    study: str = service.propose("study.toml", note="For the spring.", days=14)
+    words: str = service.summary(study).words
+    service.consent(study, words=words, data="members")
+    found: tacit.Fields = service.wait(study, timeout=600.0)
+    print(found.state, [one.title for one in service.studies(open=True)], service.budget())
+    for event in service.events():
+        print(event.kind, event.id, event.data)
+    return service.report(study)
+
+
 def refused(party: tacit.Party) -> list[tacit.Place]:
     try:
         party.check("members.parquet")

@@ -7,13 +7,14 @@ use accel::{BlockHalf, VectorRing, VouchBy};
 use base::Error;
 use kernels::Block;
 
-/// A product of two vectors of a GPU, both halves, of which both stages can be run again and again. What
+/// Products of two vectors of a GPU, both halves, of which both stages can be run again and again: two are
+/// under way, as are chunks of vectors that stay. What
 /// comes in at stage 2 is what this seat would send: the content of messages makes no difference to the time
 /// that they take.
 pub struct Resident<'a> {
     /// Whose keys the kernels use.
     _cuda: &'a mut Cuda,
-    lanes: [Lane; 2],
+    lanes: [[Lane; 2]; 2],
     layout: ChunkLayout,
     stages: [(Stage1, Stage2); 2],
     round: u64,
@@ -41,8 +42,8 @@ impl Cuda {
         ];
         let device = 12 * blocks + 2 * digest::scratch(blocks, self.host_digest);
         let lane = || Lane::new(self.session.module(), 6 * blocks, device);
-        let mut lanes = [lane()?, lane()?];
-        for lane in &mut lanes {
+        let mut lanes = [[lane()?, lane()?], [lane()?, lane()?]];
+        for lane in lanes.iter_mut().flatten() {
             for (i, block) in lane.host()?[..6 * blocks].iter_mut().enumerate() {
                 *block = Block((i as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
             }
@@ -75,6 +76,7 @@ impl Resident<'_> {
         let blocks = layout.blocks;
         for _ in 0..times {
             let first = *round * blocks as u64;
+            let lanes = &mut lanes[*round as usize % 2];
             for (lane, (stage1, stage2)) in lanes.iter_mut().zip(&*stages) {
                 layout.cross(lane, stage1.ring, 1, false)?;
                 layout.seal(lane, stage1, first)?;
@@ -85,6 +87,6 @@ impl Resident<'_> {
             }
             *round += 1;
         }
-        lanes.iter_mut().try_for_each(Lane::wait)
+        lanes.iter_mut().flatten().try_for_each(Lane::wait)
     }
 }

@@ -2,10 +2,11 @@
 //! each of two copies to and from the memory of the transport, so kernels of one chunk, copies of another and
 //! the network of a third go on at once. Only messages and digests cross the bus.
 //!
-//! Buffers of a slot on the GPU, in runs of a chunk: A, C and the A that is vouched for, A and C that
-//! arrived, then scratch of digests of either stage, and sums of dot products of few blocks. On the host, in
-//! pinned memory: what is vouched for and what arrived, where the host hashes them, and what is left of four
-//! digests.
+//! Buffers of a slot on the GPU: A, C and the A that is vouched for; from the third run of a longest chunk on
+//! A and C that arrive, wherever the chunk ends, as they may come while the end of the chunk before it is
+//! wiped; from the fifth on scratch of digests of either stage, and sums of dot products of few blocks. On
+//! the host, in pinned memory: what is vouched for and what arrived, where the host hashes them, and what is
+//! left of four digests.
 
 use crate::Cuda;
 use crate::device::{
@@ -16,7 +17,7 @@ use crate::digest;
 use crate::driver::{DeviceBuffer, Lane, Move, PlacedCopies, Registry, Stream};
 use crate::jobs::{self, Factors};
 use accel::{
-    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorRing,
+    Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorRing,
     VectorTable, VouchBy, check_pieces,
 };
 use base::Error;
@@ -25,8 +26,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Chunks under way: one is computed, one is sent, one arrives, and one is ready.
-const SLOTS: usize = 4;
+/// Chunks under way: one is computed, one is sent, one arrives, one is ready, and one is folded while nobody
+/// waits for it.
+const SLOTS: usize = 5;
 /// Blocks from which on a round of products is faster here than on one core: some ten launches and waits.
 const LEAST_BLOCKS: usize = 1 << 12;
 /// Buffers of dropped vectors that are kept for the next ones: allocation on a GPU waits for all its work.
@@ -101,6 +103,29 @@ impl Outbox for CudaOutbox {
     }
 }
 
+/// Room for what a chunk receives.
+struct CudaInbox {
+    streams: TwoStreams,
+    buffer: Arc<DeviceBuffer>,
+    registry: Arc<Registry>,
+    /// Where A and C come to lie.
+    at: [usize; 2],
+    blocks: usize,
+    receives: bool,
+}
+
+impl Inbox for CudaInbox {
+    fn copy(&mut self, pieces: &[MessagePiece], from: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
+        check_pieces(pieces, from, self.blocks)?;
+        if !self.receives && pieces.iter().any(|piece| piece.of_c) {
+            return Err(Error::misuse("a piece of what the chunk does not receive"));
+        }
+        let mut copies = PlacedCopies::new(self.streams.next(), self.buffer.clone());
+        copies.queue(false, &self.registry, &moves(pieces, from, self.at))?;
+        Ok(Box::new(copies))
+    }
+}
+
 /// A stream, and the chunk on it.
 struct VectorSlot {
     lane: Lane,
@@ -119,6 +144,8 @@ struct VectorChunk {
     vouch: VouchBy,
     /// Where A, C and the A that is vouched for lie, and how long each run is.
     out: ([usize; 3], usize),
+    /// Where what arrives lies, and scratch.
+    arrives: usize,
     scratch: usize,
 }
 
@@ -295,9 +322,9 @@ impl VectorMemory for Cuda {
         let id = self.vectors.table.id(product.z)?;
         let few = FEW_THREADS.min(self.chunk_max);
         let slices = (few / blocks.max(1)).clamp(1, terms.clamp(1, SLICES_MAX));
+        let [arrives, scratch] = [3, 5].map(|runs| runs * self.chunk_max);
         let slot = self.slot(slot)?;
         let lane = &mut slot.lane;
-        let scratch = 5 * blocks;
         let from = if slices == 1 { 0 } else { scratch + 4 * digest::scratch(blocks, stage1.host) };
         let runs = slices * blocks;
         let [a, c, b] = [0, 1, 2].map(|k| from + k * runs);
@@ -326,7 +353,7 @@ impl VectorMemory for Cuda {
         }
         download_digests(lane, digests, 4 * blocks)?;
         let (vouch, out) = (product.vouch, ([a, c, b], runs));
-        slot.chunk = Some(VectorChunk { at, z: id, of, stage1, stage2, vouch, out, scratch });
+        slot.chunk = Some(VectorChunk { at, z: id, of, stage1, stage2, vouch, out, arrives, scratch });
         Ok(())
     }
 
@@ -365,23 +392,19 @@ impl VectorMemory for Cuda {
         }))
     }
 
-    fn arrive(
-        &mut self,
-        slot: usize,
-        pieces: &[MessagePiece],
-        from: &[Vec<Place>],
-    ) -> Result<Box<dyn Copying>, Error> {
+    fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error> {
         let chunk = self.slot(slot)?.chunk()?;
-        let n = chunk.at.len();
-        check_pieces(pieces, from, n)?;
-        if !chunk.stage2.receives && pieces.iter().any(|piece| piece.of_c) {
-            return Err(Error::misuse("a piece of what the chunk does not receive"));
-        }
         let CudaVectors { slots, streams, registry, .. } = &self.vectors;
-        let [_, streams] = streams.as_ref().ok_or_else(idle)?;
-        let mut copies = PlacedCopies::new(streams.next(), slots[slot].lane.parts().1.clone());
-        copies.queue(false, registry, &moves(pieces, from, [3 * n, 4 * n]))?;
-        Ok(Box::new(copies))
+        let [_, streams] = streams.clone().ok_or_else(idle)?;
+        let blocks = chunk.at.len();
+        Ok(Box::new(CudaInbox {
+            streams,
+            buffer: slots[slot].lane.parts().1.clone(),
+            registry: registry.clone(),
+            at: [chunk.arrives, chunk.arrives + blocks],
+            blocks,
+            receives: chunk.stage2.receives,
+        }))
     }
 
     fn fold(&mut self, slot: usize) -> Result<(), Error> {
@@ -393,13 +416,15 @@ impl VectorMemory for Cuda {
         let lane = &mut self.slot(slot)?.lane;
         let each = digest::scratch(n, chunk.stage2.host);
         let scratch = chunk.scratch + 2 * each;
-        let digests = launch_fold(lane, &chunk.stage2, chunk.at.start as u64, n, z, [3 * n, scratch])?;
+        let digests =
+            launch_fold(lane, &chunk.stage2, chunk.at.start as u64, n, z, [chunk.arrives, scratch])?;
         download_digests(lane, digests, chunk.rests()[1])?;
         if chunk.vouch == VouchBy::Expose {
-            lane.download(3 * n, 2 * n, if receives { 2 * n } else { n })?;
+            lane.download(chunk.arrives, 2 * n, if receives { 2 * n } else { n })?;
         }
         // What the chunk sends may still be under way.
-        lane.wipe(3 * n, chunk.scratch + 4 * each - 3 * n)
+        lane.wipe(chunk.arrives, 2 * n)?;
+        if each > 0 { lane.wipe(chunk.scratch, 4 * each) } else { Ok(()) }
     }
 
     fn arrived(&mut self, slot: usize) -> Result<StageVouch<'_>, Error> {

@@ -2,14 +2,14 @@
 //! command.
 
 use crate::vectors::{
-    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorProduct, VectorTable, VouchBy,
+    Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorProduct, VectorTable, VouchBy,
     check_pieces,
 };
 use crate::{BlockHalf, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, VectorRing, Vouch};
 use base::Error;
 use kernels::{Block, Place};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroize;
 
 /// Blocks of a chunk: it and its factors fit a second-level cache.
@@ -45,6 +45,8 @@ struct HostChunk {
     sent: Arc<HostMessages>,
     exposed: [Vec<Block>; 2],
     vouched: [Block; 2],
+    inbox: Arc<HostInbox>,
+    /// What was in there when stage 2 began.
     arrived: [Vec<Block>; 2],
     received: [Block; 2],
 }
@@ -81,6 +83,35 @@ impl Outbox for Arc<HostMessages> {
             let some = self.0[usize::from(piece.of_c)].get(piece.blocks.clone());
             let some = some.ok_or_else(|| Error::misuse("a piece of what the chunk does not send"))?;
             Place::write_all(places, Block::bytes_of(some));
+        }
+        Ok(Box::new(Copied))
+    }
+}
+
+/// A and C that arrive for a chunk, wiped on drop.
+struct HostInbox(Mutex<[Vec<Block>; 2]>);
+
+impl HostInbox {
+    /// All of it: what comes later has no room.
+    fn take(&self) -> [Vec<Block>; 2] {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for HostInbox {
+    fn drop(&mut self) {
+        self.take().iter_mut().for_each(Zeroize::zeroize);
+    }
+}
+
+impl Inbox for Arc<HostInbox> {
+    fn copy(&mut self, pieces: &[MessagePiece], from: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
+        let mut arrived = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        check_pieces(pieces, from, arrived[0].len())?;
+        for (piece, places) in pieces.iter().zip(from) {
+            let some = arrived[usize::from(piece.of_c)].get_mut(piece.blocks.clone());
+            let some = some.ok_or_else(|| Error::misuse("a piece of what the chunk does not receive"))?;
+            Place::read_all(places, Block::bytes_of_mut(some));
         }
         Ok(Box::new(Copied))
     }
@@ -188,7 +219,8 @@ impl HostVectors {
             sent: Arc::new(HostMessages(Default::default())),
             exposed: [some(exposes), some(exposes && !sends)],
             vouched: [Block::ZERO; 2],
-            arrived: [some(true), some(receives)],
+            inbox: Arc::new(HostInbox(Mutex::new([some(true), some(receives)]))),
+            arrived: Default::default(),
             received: [Block::ZERO; 2],
         };
         let z = self.parts(product.z)?.each_mut().map(|part| &mut part[at.clone()]);
@@ -233,25 +265,14 @@ impl HostVectors {
         Ok(Box::new(self.chunk(slot)?.sent.clone()))
     }
 
-    pub fn arrive(
-        &mut self,
-        slot: usize,
-        pieces: &[MessagePiece],
-        from: &[Vec<Place>],
-    ) -> Result<Box<dyn Copying>, Error> {
-        let chunk = self.chunk(slot)?;
-        check_pieces(pieces, from, chunk.at.len())?;
-        for (piece, places) in pieces.iter().zip(from) {
-            let some = chunk.arrived[usize::from(piece.of_c)].get_mut(piece.blocks.clone());
-            let some = some.ok_or_else(|| Error::misuse("a piece of what the chunk does not receive"))?;
-            Place::read_all(places, Block::bytes_of_mut(some));
-        }
-        Ok(Box::new(Copied))
+    pub fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error> {
+        Ok(Box::new(self.chunk(slot)?.inbox.clone()))
     }
 
     pub fn fold(&mut self, slot: usize, run: &mut RunCommand<'_>) -> Result<(), Error> {
         let none = || Error::misuse("no chunk is under way in this slot");
         let chunk = self.chunks.get_mut(slot).and_then(Option::as_mut).ok_or_else(none)?;
+        chunk.arrived = chunk.inbox.take();
         let [_, z1, z2] = self.table.at(chunk.z)?.0.each_mut().map(|part| &mut part[chunk.at.clone()]);
         let [a, c] = &chunk.arrived;
         run(&mut DeviceCommand::Fold(FoldStage {

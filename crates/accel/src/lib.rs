@@ -41,7 +41,7 @@ pub use queue::DeviceQueue;
 pub use seat::{BlockHalf, Seat};
 pub use streams::{SeatKeys, StreamName, Use};
 pub use vectors::{
-    Copying, DeviceVector, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorTable,
+    Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorTable,
     VouchBy, check_pieces,
 };
 

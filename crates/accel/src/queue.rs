@@ -3,11 +3,11 @@
 use crate::host_vectors::{HOST_CHUNK_BLOCKS, HOST_SLOTS, HostVectors, RunCommand};
 use crate::split::{blocks, cut, put_together, terms};
 use crate::{
-    Copying, Cpu, Device, DeviceCommand, DeviceVector, MessagePiece, Outbox, SeatKeys, StageVouch,
-    VectorMemory, VectorProduct, VectorRing, check,
+    Cpu, Device, DeviceCommand, DeviceVector, Inbox, Outbox, SeatKeys, StageVouch, VectorMemory,
+    VectorProduct, VectorRing, check,
 };
 use base::Error;
-use kernels::{Block, Place};
+use kernels::Block;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -235,15 +235,10 @@ impl VectorMemory for DeviceQueue {
         }
     }
 
-    fn arrive(
-        &mut self,
-        slot: usize,
-        pieces: &[MessagePiece],
-        from: &[Vec<Place>],
-    ) -> Result<Box<dyn Copying>, Error> {
+    fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error> {
         match self.memory_at(slot) {
-            Some(memory) => memory.arrive(slot, pieces, from),
-            None => self.vectors.arrive(slot, pieces, from),
+            Some(memory) => memory.inbox(slot),
+            None => self.vectors.inbox(slot),
         }
     }
 

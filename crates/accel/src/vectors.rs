@@ -1,10 +1,10 @@
 //! Vectors that stay with a device between commands, and products of them in two stages.
 //!
 //! A product is cut into chunks, each under way in a *slot* of the device: [`VectorMemory::start`] begins
-//! stage 1 and does not wait, [`VectorMemory::outbox`] gives what must be sent to another thread,
-//! [`VectorMemory::arrive`] takes what comes in, [`VectorMemory::fold`] begins stage 2 and does not wait
-//! either, and [`VectorMemory::settle`] waits for the end. Only messages leave the device and come to it, to
-//! and from the memory of the transport, which the device copies by itself.
+//! stage 1 and does not wait, [`VectorMemory::outbox`] gives what must be sent to another thread and
+//! [`VectorMemory::inbox`] the room for what comes in, [`VectorMemory::fold`] begins stage 2 and does not
+//! wait either, and [`VectorMemory::settle`] waits for the end. Only messages leave the device and come to
+//! it, to and from the memory of the transport, which the device copies by itself.
 
 use crate::{BlockHalf, VectorRing};
 use base::Error;
@@ -189,6 +189,15 @@ pub trait Outbox: Send {
     fn copy(&mut self, pieces: &[MessagePiece], to: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error>;
 }
 
+/// Room for what a chunk receives, for the thread that receives it. Stage 2 begins when all of it is copied.
+pub trait Inbox: Send {
+    /// Begins to copy pieces from as many places.
+    ///
+    /// # Errors
+    /// A misuse, or the device failed.
+    fn copy(&mut self, pieces: &[MessagePiece], from: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error>;
+}
+
 /// A misuse, unless there is a place of its length for every piece, and every piece is of a chunk of so many
 /// blocks.
 ///
@@ -266,16 +275,11 @@ pub trait VectorMemory {
     /// When the device failed.
     fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error>;
 
-    /// Begins to copy pieces of what arrived from as many places.
+    /// Room for what the chunk receives.
     ///
     /// # Errors
-    /// A misuse, or the device failed.
-    fn arrive(
-        &mut self,
-        slot: usize,
-        pieces: &[MessagePiece],
-        from: &[Vec<Place>],
-    ) -> Result<Box<dyn Copying>, Error>;
+    /// When the device failed.
+    fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error>;
 
     /// Begins stage 2, once everything has been copied.
     ///

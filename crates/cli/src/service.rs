@@ -3,6 +3,7 @@
 mod account;
 mod demo;
 mod studies;
+mod token;
 
 use base::Error;
 use clap::{Args, Subcommand};
@@ -60,6 +61,12 @@ pub enum ServiceAction {
         /// What to do.
         #[command(subcommand)]
         action: account::AccountAction,
+    },
+    /// Make, list and end tokens, by which programs ask for what an account may do
+    Token {
+        /// What to do.
+        #[command(subcommand)]
+        action: token::TokenAction,
     },
     /// Check the files of a data set against service.toml
     Data {
@@ -124,6 +131,7 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
         ServiceAction::Demo(what) => demo::run(what, args.json),
         ServiceAction::Run { file, demo } => serve(file, *demo, args.json),
         ServiceAction::Account { action } => account::run(action, args.json),
+        ServiceAction::Token { action } => token::run(action, args.json),
         ServiceAction::Data { file, name, child } => data(file, name, *child, args.json),
         ServiceAction::Backup { file, folder } => backup(file, folder, args.json),
         ServiceAction::Restored { file } => restored(file, args.json),

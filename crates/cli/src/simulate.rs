@@ -109,7 +109,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Error> {
         seed: args.seed,
         threads: args.threads.map_or_else(cores, usize::from),
     };
-    let simulation = watched(&asked).map_err(by_party_file)?;
+    let simulation = watched(&asked).map_err(|error| by_party_file(error, args))?;
     if let Some(page) = &args.figure {
         figure::write(page, &simulation)?;
     }
@@ -119,12 +119,18 @@ pub fn run(args: &SimulateArgs) -> Result<(), Error> {
     }
 }
 
-/// Forms of files are flags of other commands; here each party has its own.
-fn by_party_file(error: Error) -> Error {
+/// Forms of files are flags of other commands, and so is what a file calls a column otherwise; here each
+/// party has its own.
+fn by_party_file(error: Error, args: &SimulateArgs) -> Error {
+    let plain = args.data.iter().any(|(_, path)| path.extension().is_none_or(|of| of != "toml"));
     match error.kind() {
         Fault::Input(text) if text.contains("[format] of the party file") => Error::input(format!(
             "{text}\n`tacit simulate` has no flags for the form of files: each party's stands in its party \
              file (--data PARTY=PARTY_FILE.toml)"
+        )),
+        Fault::Input(text) if plain && text.contains(": no column \"") => Error::input(format!(
+            "{text}\nWhere a party's file calls a column otherwise than the study, its party file says so: \
+             give that in place of the data (--data PARTY=PARTY_FILE.toml)"
         )),
         _ => error,
     }

@@ -4,6 +4,7 @@
 use super::csv_parts::Skipped;
 use super::encoding::{Undecodable, decoded};
 use super::table::{TableCell, TableReading};
+use super::titles;
 use base::{Error, limits};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,13 +25,14 @@ pub(super) fn read(
     if let Some(encoding) = encoding {
         table.files.found(format!("encoding \"{}\"", encoding.name()));
     }
+    let (text, skipped) = from_header(text, skipped, table)?;
     let lines = Rc::new(RefCell::new(Lines { skipped, ..Lines::default() }));
     let mut checked = Checked::new(text, Rc::clone(&lines));
     let (head, ended) = first_record(&mut checked).map_err(|e| failed(&name, e.into()))?;
     if is_separator_line(&head[..ended]) {
         return Err(Error::input(format!(
-            "{name}, line 1: a line for a spreadsheet program; remove it, so that the header is the \
-             first line"
+            "{name}, line 1: a line for a spreadsheet program; remove it, or add header_line = 2 under \
+             [format] of the party file (or --header-line 2)"
         )));
     }
     let separator = match table.format.separator {
@@ -40,14 +42,16 @@ pub(super) fn read(
     if separator != b',' {
         table.files.found(format!("separator {}", separator_name(separator)));
     }
+    let untold = table.format.header_line.is_none() && skipped == Skipped::default();
+    let lower = titles::lower_header(&head, separator, fields).filter(|_| untold);
     let text = QuoteCheck::new(Cursor::new(head).chain(checked), Rc::clone(&lines), separator);
     let mut reader =
         csv::ReaderBuilder::new().delimiter(separator).buffer_capacity(1 << 16).from_reader(text);
     let header = reader.headers().map_err(|e| failed(&name, e))?;
     let found: Vec<String> = header.iter().map(|cell| cell.trim().to_owned()).collect();
+    lower.map_or(Ok(()), |lower| lower.refuse(table, &found, "line"))?;
     let positions = table.locate(&found)?;
-    let mut record = csv::StringRecord::new();
-    let mut rows = 0;
+    let (mut record, mut rows) = (csv::StringRecord::new(), 0);
     while table.sink.takes_more() {
         lines.borrow_mut().since_record = 0;
         match reader.read_record(&mut record) {
@@ -79,6 +83,17 @@ pub(super) fn read(
         }
     }
     Ok(rows)
+}
+
+/// The text from the line on that is said to be its header.
+fn from_header(
+    text: Box<dyn Read>,
+    skipped: Skipped,
+    table: &TableReading<'_>,
+) -> Result<(Box<dyn Read>, Skipped), Error> {
+    let Some(line @ 2..) = table.format.header_line else { return Ok((text, skipped)) };
+    let read = titles::behind(text, line - 1).map_err(|e| failed(&table.name, e.into()))?;
+    read.map_err(|lines| table.refused(format!("header_line is {line}, and the file has {lines} lines")))
 }
 
 /// Whether a line tells a spreadsheet program which separator the file has: `sep=;`.

@@ -53,7 +53,7 @@ pub(crate) fn time(
         TableCell::Integer(count) if forms.is_empty() => (clock.at_count(count), TimeCell::Counted(count)),
         _ if forms.is_empty() => (Err(TimeError::NotATime), TimeCell::Plain),
         cell => {
-            let wall = formed(cell, forms, format.decimal)?;
+            let wall = formed(cell, forms, format.numbers().decimal)?;
             let midnight = wall.days * DAY;
             let (time, was) = match wall.seconds {
                 None => (clock.at_seconds(midnight), TimeCell::Plain),
@@ -93,7 +93,7 @@ pub(crate) fn day(cell: TableCell<'_>, column: &str, format: &InputFormat) -> Op
             if forms.is_empty() {
                 return likely_serial(cell).map(Err);
             }
-            Some(formed(cell, forms, format.decimal).and_then(|wall| match wall.seconds {
+            Some(formed(cell, forms, format.numbers().decimal).and_then(|wall| match wall.seconds {
                 None | Some(0) => Ok(wall.days),
                 Some(_) => of_time("a date"),
             }))

@@ -43,6 +43,7 @@ mod tag;
 #[cfg(test)]
 mod tests;
 mod time_cells;
+mod titles;
 
 pub use advertiser::AdvertiserRows;
 pub use complaints::SHOWN_PER_FILE;
@@ -127,7 +128,7 @@ impl Row<'_> {
     fn integer(&mut self, column: &str, cell: TableCell<'_>, least: i64, most: i64) -> Option<i64> {
         let value = match cell {
             TableCell::Integer(value) => Some(i128::from(value)),
-            TableCell::Text(text) => match numbers::plain(text, self.format.decimal) {
+            TableCell::Text(text) => match numbers::plain(text, self.format.numbers()) {
                 Ok(text) => whole_number(&text),
                 Err(problem) => {
                     self.complain(column, || format!("{} {problem}", cell.shown()));

@@ -211,7 +211,7 @@ impl Own<'_> {
         let name = &self.column.column;
         let plain;
         let cell = match cell {
-            TableCell::Text(text) if self.is_number() => match numbers::plain(text, row.format.decimal) {
+            TableCell::Text(text) if self.is_number() => match numbers::plain(text, row.format.numbers()) {
                 Ok(text) => {
                     plain = text;
                     TableCell::Text(&plain)

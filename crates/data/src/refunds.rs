@@ -24,6 +24,11 @@ pub(crate) fn amount(
 ) -> Option<i64> {
     let most = i64::from(u32::MAX);
     let problem = match parts(row, cell, scale) {
+        _ if cell == TableCell::Empty => {
+            "and the event has a time: write 0 where it has no value, or empty its time where nothing \
+             happened"
+                .to_owned()
+        }
         Ok(value) if value < 0 && negative == NegativeRule::Error => {
             "is negative: if it is a refund, agree on negative = \"net\", which takes it off earlier events, \
              or negative = \"leave-out\" in the `value` of the study's [advertiser]"
@@ -45,7 +50,7 @@ fn parts(row: &Row<'_>, cell: TableCell<'_>, scale: u32) -> Result<i128, String>
     let whole = i128::from(scale);
     let text = match cell {
         TableCell::Integer(value) => return Ok(i128::from(value) * whole),
-        TableCell::Text(text) => numbers::plain(text, row.format.decimal)?,
+        TableCell::Text(text) => numbers::plain(text, row.format.numbers())?,
         TableCell::Float(_) | TableCell::Decimal(..) => cell.number_text().unwrap_or_default(),
         _ => return Err(no_number(scale)),
     };

@@ -5,6 +5,7 @@
 use super::dates::{self, DAY};
 use super::input::InputFile;
 use super::table::{TableCell, TableReading};
+use super::titles::LowerHeader;
 use base::Error;
 use calamine::{DataRef, Reader, SheetType, SheetVisible, Style, Xlsx, XlsxCellReader, XlsxError};
 use std::fmt::{self, Display};
@@ -39,11 +40,14 @@ pub(super) fn read(file: InputFile, table: &mut TableReading<'_>) -> Result<u64,
     let before = if book.has_1904_epoch() { EPOCH_1904 } else { 0.0 };
     let zoned = table.format.zone.is_some();
     let mut rows = SheetRows::of(&mut book, &sheet, zoned).map_err(damaged)?;
-    let Some(header) = rows.advance().map_err(damaged)? else {
+    let said = table.format.header_line;
+    let Some(header) = rows.first_from(said.unwrap_or(1)).map_err(damaged)? else {
         return Err(table.refused(format!("the sheet \"{sheet}\" is empty; it needs a header and rows")));
     };
     let found: Vec<String> = rows.row.iter().map(|cell| heading(cell, before)).collect();
+    let lower = if said.is_none() { rows.lower_header(&found).map_err(damaged)? } else { None };
     drop(rows);
+    lower.map_or(Ok(()), |lower| lower.refuse(table, &found, "row"))?;
     let positions = table.locate(&found)?;
     let surveys = table.sink.surveys();
     let wanted = if surveys { &[][..] } else { &positions };
@@ -52,7 +56,7 @@ pub(super) fn read(file: InputFile, table: &mut TableReading<'_>) -> Result<u64,
         return Err(Error::input(format!("{name}, sheet \"{sheet}\", {unsaved}")));
     }
     let mut rows = SheetRows::of(&mut book, &sheet, zoned).map_err(damaged)?;
-    rows.advance().map_err(damaged)?;
+    rows.first_from(header).map_err(damaged)?;
     let mut count = 0;
     while table.sink.takes_more() {
         let Some(number) = rows.advance().map_err(damaged)? else { break };
@@ -259,6 +263,31 @@ impl<'a> SheetRows<'a> {
         let cells = book.worksheet_cells_reader(sheet)?;
         let timed = cells.styles().iter().filter(|_| zoned).map(shows_time).collect();
         Ok(Self { cells, timed, next: None, ended: false, row: Vec::new() })
+    }
+
+    /// Goes to the first row with a cell from this one on.
+    fn first_from(&mut self, first: u64) -> Result<Option<u64>, XlsxError> {
+        loop {
+            match self.advance()? {
+                Some(row) if row < first => {}
+                row => return Ok(row),
+            }
+        }
+    }
+
+    /// The row that may be the header below a title, where the first one has one name.
+    fn lower_header(&mut self, found: &[String]) -> Result<Option<LowerHeader>, XlsxError> {
+        if found.iter().filter(|name| !name.is_empty()).count() > 1 {
+            return Ok(None);
+        }
+        for _ in 0..30 {
+            let Some(line) = self.advance()? else { break };
+            let cells = self.row.iter().filter(|cell| !is_blank(&cell.value)).count();
+            if cells > 1 {
+                return Ok(Some(LowerHeader { line, cells, doubtful: true }));
+            }
+        }
+        Ok(None)
     }
 
     /// Goes to the next row with a cell. Returns its number, from 1.

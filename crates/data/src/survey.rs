@@ -8,7 +8,7 @@ use crate::table::TableCell;
 use base::Error;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use study::format::{DecimalSign, InputFormat};
+use study::format::{DecimalSign, InputFormat, NumberForm};
 
 mod times;
 
@@ -55,13 +55,17 @@ pub struct ColumnSurvey {
     pub numbers: Option<NumberSurvey>,
     /// The first that is none, where not all are.
     pub stray: Option<StrayCell>,
+    /// Cells of digits and the signs that amounts have beside them.
+    pub figures: u64,
     /// Such of digits alone that have zeros in front: `000100`.
     pub padded: u64,
     /// The ways to read all of them as days or times: several where it is not certain what they mean.
     pub times: Vec<TimeSurvey>,
     /// E-mail addresses among them.
     pub emails: u64,
-    /// What may be telephone numbers among them: 7 to 15 digits behind a plus or a zero.
+    /// Numbers of 7 to 15 digits among them, with what people write between digits of telephone numbers.
+    pub long: u64,
+    /// What may be telephone numbers whatever the column is called: such behind a plus or a zero.
     pub phones: u64,
     /// Of these, such that are written as no other numbers are: with a plus, spaces, brackets or a stroke.
     pub dialled: u64,
@@ -91,8 +95,10 @@ pub struct StrayCell {
 pub struct NumberSurvey {
     /// What stands before decimals, where that has to be said.
     pub decimal: Option<DecimalSign>,
-    /// Whether nobody has said that, and every comma could separate thousands as well.
-    pub unsure: bool,
+    /// What separates thousands, where that has to be said.
+    pub thousands: Option<DecimalSign>,
+    /// A sign that could stand before decimals or separate thousands in all cells, and nobody says which.
+    pub unsure: Option<DecimalSign>,
     /// Most decimals of one.
     pub decimals: u32,
     /// How many are below zero.
@@ -173,12 +179,15 @@ struct ColumnWatch {
     hashes: HashSet<u64>,
     /// None where there are too many.
     values: Option<BTreeMap<String, u64>>,
-    points: NumberWatch,
-    commas: NumberWatch,
+    numbers: [NumberWatch; 4],
+    /// Whether a cell has a comma.
+    comma: bool,
     stray: Option<StrayCell>,
+    figures: u64,
     padded: u64,
     times: TimeWatch,
     emails: u64,
+    long: u64,
     phones: u64,
     dialled: u64,
     international: u64,
@@ -192,12 +201,14 @@ impl ColumnWatch {
             empty: 0,
             hashes: HashSet::new(),
             values: Some(BTreeMap::new()),
-            points: NumberWatch::new(format.decimal, DecimalSign::Point),
-            commas: NumberWatch::new(format.decimal, DecimalSign::Comma),
+            numbers: NumberWatch::all(format),
+            comma: false,
             stray: None,
+            figures: 0,
             padded: 0,
             times: TimeWatch::new(format.dates_of(name)),
             emails: 0,
+            long: 0,
             phones: 0,
             dialled: 0,
             international: 0,
@@ -224,10 +235,10 @@ impl ColumnWatch {
         }
         let number = matches!(cell, TableCell::Text(_) | TableCell::Integer(_) | TableCell::Float(_))
             || matches!(cell, TableCell::Decimal(..));
-        for watch in [&mut self.points, &mut self.commas] {
-            watch.see(if number { &text } else { "" });
-        }
-        if self.stray.is_none() && !self.points.fits && !self.commas.fits {
+        self.comma |= number && text.contains(',');
+        self.numbers.iter_mut().for_each(|watch| watch.see(if number { &text } else { "" }));
+        self.figures += u64::from(number && is_figures(&text));
+        if self.stray.is_none() && self.numbers.iter().all(|watch| !watch.fits) {
             self.stray = Some(StrayCell { place: place(), shown: cell.shown() });
         }
         self.padded += u64::from(
@@ -236,7 +247,10 @@ impl ColumnWatch {
         if let TableCell::Text(text) = cell {
             self.emails += u64::from(is_email(text));
         }
-        if number && is_phone(&text) {
+        if number && is_long(&text) {
+            self.long += 1;
+        }
+        if number && is_long(&text) && text.starts_with(['+', '0', '(']) {
             self.phones += 1;
             self.dialled += u64::from(text.contains(['+', ' ', '(', ')', '/']));
             self.international += u64::from(text.starts_with('+'));
@@ -244,28 +258,19 @@ impl ColumnWatch {
     }
 
     fn end(self) -> ColumnSurvey {
-        let comma = self.commas.separated;
-        // Where no cell has a comma the sign need not be said; where both fit, whoever asks does.
-        let numbers = match (self.points.end(), self.commas.end()) {
-            (None, Some(numbers)) if comma => {
-                Some(NumberSurvey { decimal: Some(DecimalSign::Comma), ..numbers })
-            }
-            (Some(numbers), _) if comma => {
-                Some(NumberSurvey { decimal: Some(DecimalSign::Point), ..numbers })
-            }
-            (numbers, _) => numbers,
-        };
         ColumnSurvey {
             name: self.name,
             filled: self.filled,
             empty: self.empty,
             distinct: self.hashes.len() as u64,
             values: self.values.unwrap_or_default().into_iter().collect(),
-            numbers,
+            numbers: NumberWatch::chosen(self.numbers, self.comma),
             stray: self.stray,
+            figures: self.figures,
             padded: self.padded,
             times: self.times.end(),
             emails: self.emails,
+            long: self.long,
             phones: self.phones,
             dialled: self.dialled,
             international: self.international,
@@ -273,32 +278,33 @@ impl ColumnWatch {
     }
 }
 
-/// The cells of a column as numbers with this sign before decimals.
+/// The cells of a column as numbers in one form.
 struct NumberWatch {
-    sign: DecimalSign,
+    form: NumberForm,
+    /// Whether somebody said what stands before decimals.
+    said: bool,
     fits: bool,
-    /// Whether a cell has a comma.
-    separated: bool,
-    /// Whether the sign was said, or a cell has a comma that can separate no thousands.
-    sure: bool,
     decimals: u32,
     numbers: Vec<f64>,
 }
 
 impl NumberWatch {
-    fn new(said: Option<DecimalSign>, sign: DecimalSign) -> Self {
-        let fits = said.is_none_or(|said| said == sign);
-        Self { sign, fits, separated: false, sure: said.is_some(), decimals: 0, numbers: Vec::new() }
+    /// Both signs before decimals; then with one group of thousands as well, which else is not read as such.
+    fn all(format: &InputFormat) -> [Self; 4] {
+        use DecimalSign::{Comma, Point};
+        let known = format.numbers();
+        [(Point, false), (Comma, false), (Point, true), (Comma, true)].map(|(sign, grouped)| {
+            let fits = known.decimal.is_none_or(|said| said == sign) && (grouped || !known.grouped);
+            let form = NumberForm { decimal: Some(sign), grouped };
+            Self { form, said: known.decimal.is_some(), fits, decimals: 0, numbers: Vec::new() }
+        })
     }
 
     fn see(&mut self, text: &str) {
         if !self.fits {
             return;
         }
-        let comma = text.contains(',');
-        self.separated |= comma;
-        self.sure |= comma && !numbers::is_one_group(text, ',');
-        let number = numbers::plain(text, Some(self.sign)).ok().and_then(|text| {
+        let number = numbers::plain(text, self.form).ok().and_then(|text| {
             let digits = text.trim_start_matches(['-', '+']);
             let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
             let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -318,15 +324,33 @@ impl NumberWatch {
         }
     }
 
-    fn end(mut self) -> Option<NumberSurvey> {
-        if !self.fits || self.numbers.is_empty() {
-            return None;
-        }
-        self.numbers.sort_unstable_by(f64::total_cmp);
-        let negative = self.numbers.partition_point(|number| *number < 0.0) as u64;
-        let unsure = self.separated && !self.sure;
-        Some(NumberSurvey { decimal: None, unsure, decimals: self.decimals, negative, sorted: self.numbers })
+    /// The numbers by the first form that all cells have, and what of it has to be said.
+    fn chosen(all: [Self; 4], comma: bool) -> Option<NumberSurvey> {
+        let fits = [0, 1, 2, 3].map(|at| all[at].fits && !all[at].numbers.is_empty());
+        let at = fits.iter().position(|fits| *fits)?;
+        let [one, other] = [at, 3 - at];
+        let Self { form, said, decimals, mut numbers, .. } = all.into_iter().nth(one)?;
+        let sign = form.decimal?;
+        numbers.sort_unstable_by(f64::total_cmp);
+        let negative = numbers.partition_point(|number| *number < 0.0) as u64;
+        let unsure = match at {
+            // Thousands of the other form would be decimals of this one.
+            0 | 1 => (!said && decimals > 0 && fits[other]).then_some(sign),
+            // Somebody said the sign before decimals, and here a group could be decimals behind the other.
+            _ => None,
+        };
+        // Whole numbers without any sign are so in every form. Three decimals could be a group.
+        let decimal = (comma || !said && (at == 1 || at == 0 && decimals > 2)).then_some(sign);
+        let thousands = form.grouped.then(|| sign.other());
+        Some(NumberSurvey { decimal, thousands, unsure, decimals, negative, sorted: numbers })
     }
+}
+
+/// Digits with the signs that amounts have beside them.
+fn is_figures(text: &str) -> bool {
+    let signs = " \u{a0}\u{202f}.,+-'\u{20ac}$\u{a3}\u{a5}";
+    let figure = |c: char| c.is_ascii_digit() || signs.contains(c);
+    text.contains(|c: char| c.is_ascii_digit()) && text.chars().all(figure)
 }
 
 fn is_email(text: &str) -> bool {
@@ -336,11 +360,12 @@ fn is_email(text: &str) -> bool {
     })
 }
 
-/// 7 to 15 digits behind a plus or a zero, with what people write between them.
-fn is_phone(text: &str) -> bool {
+/// 7 to 15 digits, with what people write before and between those of telephone numbers.
+fn is_long(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let between = |byte: u8| byte.is_ascii_digit() || b" +-()/".contains(&byte);
-    (7..=15).contains(&digits) && text.starts_with(['+', '0', '(']) && text.bytes().all(between)
+    let begins = text.starts_with(|c: char| c.is_ascii_digit() || "+(".contains(c));
+    study::phone::DIGITS.contains(&digits) && begins && text.bytes().all(between)
 }
 
 #[cfg(test)]
@@ -391,23 +416,52 @@ mod tests {
             let seen = of(&format!("id;a\n{cells}"));
             seen.columns[1].numbers.as_ref().map(|numbers| (numbers.decimal, numbers.unsure))
         };
-        let comma = Some(DecimalSign::Comma);
-        assert_eq!(unsure("1;950\n2;1,234\n3;-12,500\n"), Some((comma, true)));
+        let (comma, point) = (Some(DecimalSign::Comma), Some(DecimalSign::Point));
+        assert_eq!(unsure("1;950\n2;1,234\n3;-12,500\n"), Some((comma, comma)));
+        assert_eq!(unsure("1;950\n2;1.234\n3;-12.500\n"), Some((point, point)));
+        assert_eq!(unsure("1;950\n2;1.234\n3;0.125\n"), Some((point, None)));
         for sure in ["2;1,5\n", "2;0,125\n", "2;1234,125\n", "2;1.234,125\n"] {
-            assert_eq!(unsure(&format!("1;1,234\n{sure}")), Some((comma, false)), "{sure}");
+            assert_eq!(unsure(&format!("1;1,234\n{sure}")), Some((comma, None)), "{sure}");
         }
-        assert_eq!(unsure("1;950\n2;1,234.50\n"), Some((Some(DecimalSign::Point), false)));
-        assert_eq!(unsure("1;950\n"), Some((None, false)));
+        assert_eq!(unsure("1;950\n2;1,234.50\n"), Some((point, None)));
+        assert_eq!(unsure("1;950\n"), Some((None, None)));
+    }
+
+    /// Whole numbers are numbers whatever sign is said, and groups of thousands are.
+    #[test]
+    fn whole_amounts_are_numbers_by_every_sign() {
+        let (comma, point) = (Some(DecimalSign::Comma), Some(DecimalSign::Point));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.csv");
+        let numbers = |cells: &str, decimal, thousands| {
+            std::fs::write(&file, format!("id;a\n1;{}\n", cells.replace(' ', "\n2;"))).unwrap();
+            let format = InputFormat { decimal, thousands, ..InputFormat::NONE };
+            let data = DataLocation { format: &format, ..(&file).into() };
+            let seen = survey(data).unwrap().columns.remove(1);
+            assert_eq!(seen.figures, seen.filled, "{cells}");
+            seen.numbers.map(|of| (of.decimal, of.thousands, of.quantile(1.0)))
+        };
+        for decimal in [None, comma, point] {
+            assert_eq!(numbers("5 34", decimal, None), Some((None, None, 34.0)));
+        }
+        assert_eq!(numbers("5 1.234.567", None, None), Some((comma, None, 1_234_567.0)));
+        assert_eq!(numbers("5 1.234.567", comma, None), Some((None, None, 1_234_567.0)));
+        assert_eq!(numbers("5 1.234.567", point, None), None);
+        // One group alone is read where somebody says so, and proposed where nothing else reads all cells.
+        assert_eq!(numbers("5 1.234", None, point), Some((None, point, 1_234.0)));
+        assert_eq!(numbers("1.234 1.234.567", None, None), Some((None, point, 1_234_567.0)));
+        assert_eq!(numbers("1.234 5", comma, None), Some((None, point, 1_234.0)));
     }
 
     #[test]
     fn addresses_and_telephones_are_known() {
-        let seen = of("a,b,c,d\na@b.de,+49 30 123456,12,0000012\nc@d.org,030/123457,13,0049301\n");
+        let seen = of("a,b,c,d\na@b.de,+49 30 123456,12,0000012\nc@d.org,030/123457,1710000001,0049301\n");
         let counts = |at: usize| {
             let column = &seen.columns[at];
-            [column.emails, column.phones, column.dialled, column.international]
+            [column.emails, column.long, column.phones, column.dialled, column.international]
         };
-        assert_eq!([0, 1, 2, 3].map(counts), [[2, 0, 0, 0], [0, 2, 2, 1], [0; 4], [0, 2, 0, 0]]);
+        let expected = [[2, 0, 0, 0, 0], [0, 2, 2, 2, 1], [0, 1, 0, 0, 0], [0, 2, 2, 0, 0]];
+        assert_eq!([0, 1, 2, 3].map(counts), expected);
     }
 
     #[test]

@@ -287,7 +287,8 @@ fn text_spans(
 ) -> Option<Vec<TextSpan>> {
     let is_text = *form == DataFormat::Csv(CsvPacking::Plain);
     let is_utf8 = matches!(format.encoding, None | Some(TextEncoding::Utf8));
-    if is_text && is_utf8 { csv_parts::spans(file, most) } else { None }
+    let is_whole = format.header_line.is_none_or(|line| line == 1);
+    if is_text && is_utf8 && is_whole { csv_parts::spans(file, most) } else { None }
 }
 
 /// Reads a part of a party's files into a sink. Returns the file and the number of rows read.

@@ -42,7 +42,6 @@ use in_place::PlacedFrames;
 use kernels::{Aes128, Block, GfKey, gf_digest};
 use net::{Channel, InPlace, Session};
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -67,7 +66,7 @@ pub struct PairKeys {
 
 /// One direction.
 struct Half {
-    hash: Arc<GfKey>,
+    hash: GfKey,
     pads: Aes128,
     frames: u64,
 }
@@ -98,7 +97,7 @@ impl PairKeys {
             let mut bytes = Zeroizing::new([0; 32]);
             hasher.finalize_xof().fill(&mut *bytes);
             let block = |at: usize| Block::from_bytes(bytes[at..at + 16].try_into().expect("16 bytes"));
-            Half { hash: Arc::new(GfKey::new(block(0))), pads: Aes128::new(block(16)), frames: 0 }
+            Half { hash: GfKey::new(block(0)), pads: Aes128::new(block(16)), frames: 0 }
         };
         // The sender's bytes come first, so both ends hash the same.
         Self { send: half(me, peer, mine, theirs), recv: half(peer, me, theirs, mine) }

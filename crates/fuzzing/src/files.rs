@@ -95,6 +95,8 @@ fn form(bytes: &[u8]) {
         encoding: encodings[bits(0)],
         separator: [None, Some(b';'), Some(b'\t'), Some(b',')][bits(2)],
         decimal: (said & 16 != 0).then_some(DecimalSign::Comma),
+        thousands: (said & 20 == 20).then_some(DecimalSign::Point),
+        header_line: (said & 24 == 24).then_some(2),
         dates: vec![ColumnDates { column: None, forms: forms.collect() }],
         zone: (said & 128 != 0).then(|| WallZone::parse("America/New_York").expect("a zone")),
         sheet: None,

@@ -184,7 +184,7 @@ fn warnings(facts: &Facts<'_>, benders: &[PartyId], disclosed: &Disclosure) -> V
 }
 
 /// Identifiers that two files write differently look like a treatment that does nothing.
-fn nobody_matched(disclosed: &Disclosure) -> Option<String> {
+pub(crate) fn nobody_matched(disclosed: &Disclosure) -> Option<String> {
     let matched = disclosed.matched().filter(|_| !disclosed.public_keys)?;
     let [made_up, range] = disclosed.made_up()?;
     if matched > made_up.saturating_add(range) {
@@ -194,8 +194,7 @@ fn nobody_matched(disclosed: &Disclosure) -> Option<String> {
         0 => "nobody is in the files of both parties".to_owned(),
         _ => format!(
             "the match has {} rows, and made-up ones alone are about {}, give or take {}: it may be that \
-             hardly \
-             anybody is in the files of both parties",
+             hardly anybody is in the files of both parties",
             page::numbers::count(matched),
             page::numbers::count(made_up),
             page::numbers::count(range)

@@ -13,23 +13,27 @@
 mod join;
 mod promises;
 mod record;
+mod shown;
+mod spent;
 mod under_way;
 
 pub(crate) use join::{KeptJoin, KeptObject, KeptValid};
 pub use record::KeptStage;
 pub(crate) use record::{BegunRecord, KeptColumns, KeptMatch, KeptRecord, MatchedRecord};
+pub use shown::{KeptStudy, KeptSummary, drop_kept, is_under_way, summaries};
+pub(crate) use shown::{forget_expired, journal_of};
+pub(crate) use spent::SpentBook;
 pub(crate) use under_way::{MatchDraw, UnitPin};
 
 use crate::prepare::Checked;
 use crate::run::outsourced;
 use crate::spool::{spools, state_key, study_spools};
-use crate::workers::{COMPUTE, FinishedWork};
+use crate::workers::{COMPUTE, FinishedWork, failed_unit, stage_of_match};
 use base::{Error, PartyId};
 use data::{DataLocation, InputReport, RowShape, RowStore};
-use matching::pid::LaneNotes;
+use matching::pid::{LaneNotes, LaneStage};
 use privacy::ledger::{Bytes32, Ledger};
-use promises::{PromiseBook, matches_of};
-use std::path::PathBuf;
+use promises::PromiseBook;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 use store::{KeptName, LogRecord, RunState, StateKey, StateLog, StateStore, StoreError, kept_runs};
@@ -62,6 +66,8 @@ pub(crate) struct KeptRun {
 /// What a look for such a run finds.
 pub(crate) enum KeptFound {
     Nothing,
+    /// Runs there that cannot be opened: another party's, or damaged ones.
+    Unreadable(Vec<String>),
     /// One of other input: its files were changed since.
     OtherInput,
     Run(Box<KeptRun>),
@@ -87,7 +93,11 @@ impl KeptRun {
             return Ok(found);
         }
         let key = state_key(party)?;
-        for (name, begun, records) in own_runs(&store, &key, (party, study), &names)? {
+        let (own, unreadable) = own_runs(&store, &key, (party, study), &names)?;
+        if !unreadable.is_empty() {
+            found = KeptFound::Unreadable(unreadable.iter().map(|name| name.place(&store)).collect());
+        }
+        for (name, begun, records) in own {
             let touched = begun.input != base::hex(input);
             if touched && !begun.content.map_or(Ok(false), |content| content.is_of(data))? {
                 found = KeptFound::OtherInput;
@@ -116,19 +126,25 @@ impl KeptRun {
     }
 }
 
-/// Runs of a party and study among those that are kept, with the record by which each began, and all.
+/// A run with the record by which it began, and all.
+type OwnRun = (KeptName, BegunRecord, Vec<LogRecord>);
+
+/// Runs of a party and study among those that are kept, and those that cannot be opened.
 fn own_runs(
     store: &StateStore,
     key: &StateKey,
     (party, study): (&PartySetup, &Study),
     names: &[KeptName],
-) -> Result<Vec<(KeptName, BegunRecord, Vec<LogRecord>)>, Error> {
+) -> Result<(Vec<OwnRun>, Vec<KeptName>), Error> {
     let hash = study.hash().full();
-    let mut own = Vec::new();
+    let (mut own, mut unreadable) = (Vec::new(), Vec::new());
     for name in names {
         let records = match name.records(store, key, &party.as_party) {
             // Another party's, or one that nobody opens any more.
-            Err(StoreError::Damaged { .. }) => continue,
+            Err(StoreError::Damaged { .. }) => {
+                unreadable.push(name.clone());
+                continue;
+            }
             records => records?,
         };
         // One of another study may be of another version: that is the other one's affair.
@@ -137,7 +153,7 @@ fn own_runs(
             own.push((name.clone(), begun, records));
         }
     }
-    Ok(own)
+    Ok((own, unreadable))
 }
 
 /// The log of a run that this process leads.
@@ -152,6 +168,8 @@ pub(crate) struct RunLog {
     units: Vec<UnitRecord>,
     /// What the ledger knows of promises.
     book: PromiseBook,
+    /// What all has cost so far.
+    pub costs: SpentBook,
     /// Whether an earlier process began it.
     resumed: bool,
     /// Whether a match was under way of which the ledger knows more, or nothing.
@@ -204,11 +222,14 @@ impl RunLog {
         let begun = BegunRecord::of(checked, tags)?;
         let store = state.sealed().store();
         let (key, names) = (state_key(party)?, kept_runs(store)?);
-        let before = own_runs(store, &key, (party, &checked.study), &names)?;
+        let (before, _) = own_runs(store, &key, (party, &checked.study), &names)?;
         log.append(&[KeptRecord::Begun(Box::new(begun.clone())).to_log()?])?;
         state.keep()?;
         // One of other input stays until this one would be found in its place.
-        before.iter().try_for_each(|(name, ..)| state.replace(name))?;
+        for (name, _, records) in before.iter().filter(|(name, ..)| *name != state.name()) {
+            book.forget(records, &name.place(store))?;
+            state.replace(name)?;
+        }
         Ok(Some(Self::of(state.clone(), (log, begun), book)))
     }
 
@@ -223,6 +244,7 @@ impl RunLog {
             matched: None,
             units: Vec::new(),
             book,
+            costs: SpentBook::default(),
             resumed,
             put_back,
             meetings: 0,
@@ -295,9 +317,12 @@ impl RunLog {
             KeptRecord::Noted(notes) => self.matching_mut()?.notes = *notes,
             KeptRecord::Pin(pin) => self.matching_mut()?.pin(pin),
             KeptRecord::Matched(record) => (self.matched, self.units) = (Some(*record), Vec::new()),
-            KeptRecord::Unit(COMPUTE, record) => self.units.push(record),
+            KeptRecord::Spent(spent) => self.costs.recall(*spent),
             KeptRecord::Unit(stage, record) => {
-                self.matching_mut()?.units_mut(stage).push(record);
+                // Logs of before have no other word of what failed.
+                let name = stage_of_match(stage).map_or(report::COMPUTING, LaneStage::name);
+                failed_unit(name, &record).iter().for_each(|failed| self.costs.failed_before(failed));
+                self.units_mut(stage)?.push(record);
             }
             KeptRecord::Releasing => {}
         }
@@ -354,7 +379,8 @@ impl RunLog {
     /// # Errors
     /// When the store fails, or another process leads.
     pub fn set_matched(&mut self, matched: MatchedRecord) -> Result<(), Error> {
-        self.append(&[KeptRecord::Matched(Box::new(matched.clone())).to_log()?])?;
+        let records = [KeptRecord::Matched(Box::new(matched.clone())).to_log()?, self.spent_so_far()?];
+        self.append(&records)?;
         self.replace_matched(Some(matched))
     }
 
@@ -397,6 +423,7 @@ impl RunLog {
         let under_way = UnderWay::begin(&self.state, of, folder, secrets)?;
         if !under_way.durable {
             self.forget_match()?;
+            self.book.begin_unwritten(&under_way)?;
             self.under_way = Some(under_way);
             return Ok(());
         }
@@ -606,8 +633,9 @@ impl RunLog {
         if !self.writes(stage) {
             return Ok(());
         }
-        let logged: Vec<LogRecord> =
+        let mut logged: Vec<LogRecord> =
             records.iter().map(|record| KeptRecord::of_unit(stage, record)).collect();
+        logged.push(self.spent_so_far()?);
         self.append(&logged)?;
         self.units_mut(stage)?.extend(records);
         if self.log.snapshot_due() {
@@ -621,7 +649,19 @@ impl RunLog {
     /// # Errors
     /// As [`Self::write_units`].
     pub fn releases(&mut self) -> Result<(), Error> {
-        self.append(&[KeptRecord::Releasing.to_log()?])
+        self.append(&[KeptRecord::Releasing.to_log()?, self.spent_so_far()?])
+    }
+
+    /// A meeting has failed: what it cost is written down, unless another process leads.
+    pub fn broke_off(&mut self) {
+        if self.shared && !self.fenced {
+            // The error of the meeting is the one to tell.
+            let _ = self.spent_so_far().and_then(|spent| self.append(&[spent]));
+        }
+    }
+
+    fn spent_so_far(&self) -> Result<LogRecord, Error> {
+        KeptRecord::Spent(Box::new(self.costs.all())).to_log()
     }
 
     fn append(&mut self, records: &[LogRecord]) -> Result<(), Error> {
@@ -650,6 +690,7 @@ impl RunLog {
             all.push(KeptRecord::Matched(Box::new(matched.clone())).to_log()?);
         }
         all.extend(units.iter().map(|record| KeptRecord::of_unit(COMPUTE, record)));
+        all.push(self.spent_so_far()?);
         let written = self.log.snapshot(&all);
         self.fenced |= matches!(written, Err(StoreError::Fenced { .. }));
         written?;
@@ -674,130 +715,6 @@ fn probe(checked: &Checked, ledger: &Ledger) -> Result<Bytes32, Error> {
         Some(_) => checked.tag_of(ledger, &checked.rows.block(0)?.into()),
         None => checked.data_tag(ledger),
     }
-}
-
-/// A run that is kept in a party's state, for its operator.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct KeptSummary {
-    /// By what it is named.
-    pub run: String,
-    /// The study; none where the run is another party's, or cannot be opened.
-    pub study: Option<KeptStudy>,
-    /// The day on which it began, of such a run.
-    pub begun: Option<String>,
-    /// How far it has come, of such a run.
-    pub stage: Option<KeptStage>,
-    /// Bytes in the store.
-    pub bytes: u64,
-    /// The day after which the next run removes it, where the store tells.
-    pub until: Option<String>,
-}
-
-/// The study of a run that is kept.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct KeptStudy {
-    /// Its name.
-    pub name: String,
-    /// Its full hash, in hex.
-    pub hash: String,
-}
-
-/// What is kept in the state of a party.
-///
-/// # Errors
-/// When it has none, or the store fails.
-pub fn summaries(party: &PartySetup) -> Result<Vec<KeptSummary>, Error> {
-    let store = opened(party)?;
-    let names = kept_runs(&store)?;
-    let key = if names.is_empty() { None } else { Some(state_key(party)?) };
-    let summary = |name: &KeptName| {
-        let (bytes, written) = name.size(&store)?;
-        let until = written.map(|at| day_of(seconds(at + party.keep_state)));
-        let empty = KeptSummary { run: name.short(), study: None, begun: None, stage: None, bytes, until };
-        let Some(key) = &key else { return Ok(empty) };
-        let records = match name.records(&store, key, &party.as_party) {
-            Err(StoreError::Damaged { .. }) => return Ok(empty),
-            records => records?,
-        };
-        let Some(Ok(begun)) = records.first().map(BegunRecord::read) else { return Ok(empty) };
-        let Ok(stage) = KeptStage::of(&records, &name.place(&store)) else { return Ok(empty) };
-        let (study, day) = (KeptStudy { name: begun.name, hash: begun.study }, day_of(begun.begun));
-        Ok(KeptSummary { study: Some(study), begun: Some(day), stage: Some(stage), ..empty })
-    };
-    names.iter().map(summary).collect()
-}
-
-/// Whether the next run of a study goes on with a match: its rows lie matched in the party's state, or its
-/// half of one that is under way does, there or in `work`.
-///
-/// # Errors
-/// When the store fails.
-pub fn is_under_way(party: &PartySetup, study: &str) -> Result<bool, Error> {
-    if journal_of(party, study).is_some_and(|folder| matching::is_cut(&folder)) {
-        return Ok(true);
-    }
-    if party.state.is_none() {
-        return Ok(false);
-    }
-    let is_of = |kept: &KeptSummary| {
-        let stage = kept.stage.as_ref().filter(|_| kept.study.as_ref().is_some_and(|of| of.hash == study));
-        stage.is_some_and(|stage| stage.matched || stage.match_units_held.is_some())
-    };
-    Ok(summaries(party)?.iter().any(is_of))
-}
-
-/// Where a party keeps what a match of a study has done, by the study's full hash.
-pub(crate) fn journal_of(party: &PartySetup, study: &str) -> Option<PathBuf> {
-    party.work.as_ref().map(|folder| folder.join(study))
-}
-
-/// Removes runs from a party's state: those of these names, or all that are this party's, and what their
-/// matches have in `work`, keys first. Gives the names. Their matches do not go on if they come back; where
-/// all are removed, or a run cannot be read, no match that the ledger knows does.
-///
-/// # Errors
-/// When there is none of such a name, a process of this machine leads one, or the store fails.
-pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, Error> {
-    let store = opened(party)?;
-    let names = kept_runs(&store)?;
-    let unknown = wanted.iter().find(|run| !names.iter().any(|name| name.short() == **run));
-    if let Some(run) = unknown {
-        return Err(Error::input(format!("{}: no run {run} is kept there", store.url())));
-    }
-    if names.is_empty() {
-        return promises::forget(&party.ledger, None).map(|()| Vec::new());
-    }
-    let key = match state_key(party) {
-        // What is named goes, whoever could open it.
-        Err(_) if !wanted.is_empty() => None,
-        key => Some(key?),
-    };
-    let (mut dropped, mut matches) = (Vec::new(), Some(Vec::new()).filter(|_| !wanted.is_empty()));
-    for name in names {
-        let records = key.as_ref().and_then(|key| name.records(&store, key, &party.as_party).ok());
-        let is_meant = if wanted.is_empty() { records.is_some() } else { wanted.contains(&name.short()) };
-        if !is_meant {
-            continue;
-        }
-        name.remove(&store)?;
-        dropped.push(name.short());
-        let own = records.as_ref().and_then(|records| matches_of(records, &name.place(&store)));
-        matches = matches.zip(own).map(|(all, own)| [all, own].concat());
-        let begun = records.and_then(|records| BegunRecord::read(records.first()?).ok());
-        let journal = begun.and_then(|begun| journal_of(party, &begun.study));
-        if let Some(journal) = journal.filter(|folder| folder.exists()) {
-            matching::forget(&journal)?;
-        }
-    }
-    promises::forget(&party.ledger, matches.as_deref())?;
-    Ok(dropped)
-}
-
-fn opened(party: &PartySetup) -> Result<StateStore, Error> {
-    let place = party.state.as_ref().ok_or_else(|| {
-        Error::input("this party has no `state`: add state = \"FOLDER\" to the party file, or --state")
-    })?;
-    StateStore::open(place, &party.store)
 }
 
 fn day_of(seconds: u64) -> String {

@@ -227,11 +227,7 @@ impl ReadInput {
             let (input_content, taken_up) = (None, true);
             return Ok(Self { rows, inputs, input_version, input_content, taken_up, matched, rewritten });
         }
-        let rewritten = matches!(found, Some(KeptFound::OtherInput)).then(|| {
-            "`state` keeps a run of this study that broke off, and the input was changed since: this run \
-             begins anew, and takes that one's place"
-                .to_owned()
-        });
+        let rewritten = found.and_then(begins_anew);
         let room = spool_room(party, study, runs)?.map(|room| room.keeping_content(may));
         let (rows, inputs) = read_rows(data, study, me, room.as_ref())?;
         let mut input_content = room.as_ref().and_then(SpoolRoom::content);
@@ -241,6 +237,24 @@ impl ReadInput {
         }
         let [taken_up, matched] = [false; 2];
         Ok(Self { rows, inputs, input_version, input_content, taken_up, matched, rewritten })
+    }
+}
+
+/// Why a run begins anew though `state` keeps some.
+fn begins_anew(found: KeptFound) -> Option<String> {
+    match found {
+        KeptFound::Nothing | KeptFound::Run(_) => None,
+        KeptFound::OtherInput => Some(
+            "`state` keeps a run of this study that broke off, and the input was changed since: this run \
+             begins anew, and takes that one's place"
+                .to_owned(),
+        ),
+        KeptFound::Unreadable(places) => Some(format!(
+            "`state` keeps what this party cannot open: {}. It is another party's, or was written with \
+             another ledger or key, or its files were changed since; if it is this study's, this run begins \
+             anew all the same; `tacit state drop` removes it",
+            places.join(", ")
+        )),
     }
 }
 

@@ -216,17 +216,9 @@ fn go_on(
                 .into(),
         ));
     }
-    let leaves = |error: Error, kept: &Option<RunLog>| match kept
-        .as_ref()
-        .filter(|log| !log.fenced && !log.spent)
-    {
-        Some(log) => error.leaving_too(&format!(
-            "What was done is kept in {}, for {} days: run again, with the same study and the same data, and \
-             it goes on",
-            log.place(),
-            party.keep_state.as_secs() / 86_400
-        )),
-        None => error,
+    let leaves = |error: Error, kept: &Option<RunLog>| match kept {
+        Some(log) if !log.fenced && !log.spent => leaves_kept(error, log, party.keep_state),
+        _ => error,
     };
     let (mut best, mut in_vain, mut answer) = (None, 0, None);
     loop {
@@ -265,6 +257,17 @@ fn go_on(
             "{broke}. What is done is kept, and this party waits for the other one to go on"
         )));
     }
+}
+
+/// The error of a run that goes on: where what was done is, and what to do next unless it has said that.
+fn leaves_kept(error: Error, log: &RunLog, keep: Duration) -> Error {
+    let next = match error.left() {
+        Some(_) => "",
+        None => ": run again, with the same study and the same data, and it goes on",
+    };
+    let days = keep.as_secs() / 86_400;
+    let kept = format!("What was done is kept in {}, for {days} days{next}", log.place());
+    error.leaving_too(&kept)
 }
 
 /// Whether a run of two ended before, as far as this side knows: the other one's data may be others now.

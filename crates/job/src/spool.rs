@@ -1,7 +1,7 @@
 //! What rows that do not fit into memory read and write, stage by stage, and whether a disk holds it.
 
 use crate::engines::StudyEngine;
-use crate::kept::goes_on;
+use crate::kept::{self, goes_on};
 use crate::memory::{self, IDENTIFIER, LINES, MatchNeeds, MemoryShares};
 use crate::prepare::Built;
 use base::{Error, PartyId};
@@ -112,7 +112,9 @@ pub(crate) fn spool_room<'a>(
     }
     let begin = move || {
         memory::check(party, [0; 2])?;
-        RunState::begin(store.clone(), &state_key(party)?, &party.as_party, party.keep_state)
+        let key = state_key(party)?;
+        kept::forget_expired(party, &store, &key)?;
+        RunState::begin(store.clone(), &key, &party.as_party, party.keep_state)
     };
     let shares = MemoryShares::of(party.memory, 0);
     Ok(Some(SpoolRoom::new(shares.reading, begin).always(party.spool)))

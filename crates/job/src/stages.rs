@@ -13,6 +13,7 @@ pub(crate) mod release;
 pub(crate) mod upgrade;
 
 use crate::engines::Estimate;
+use crate::kept::SpentBook;
 use crate::plan::{Link, Speeds};
 use crate::run::Event;
 use crate::workers::UnitsDone;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Under which name attempts are reported that came to nothing.
-const AGAIN: &str = "again";
+pub(crate) const AGAIN: &str = "again";
 
 /// What a stage shows to somebody beyond shares, masks and commitments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -79,11 +80,26 @@ pub(crate) struct StageLog {
     events: Arc<dyn Fn(Event) + Send + Sync>,
     begun: Instant,
     done: Vec<StageReport>,
+    /// What each has cost, before this meeting as well.
+    spent: SpentBook,
+}
+
+/// What was said under a step, by who said it: this party, and the others to it.
+pub(crate) fn bytes_sent(traffic: &net::Traffic, name: &str, (me, parties): (PartyId, usize)) -> Vec<u64> {
+    let mut bytes_sent = traffic.received_by_peer(name, parties);
+    bytes_sent[me.index()] = traffic.sent(name);
+    bytes_sent
 }
 
 impl StageLog {
     pub fn new(me: PartyId, parties: usize, events: Arc<dyn Fn(Event) + Send + Sync>) -> Self {
-        Self { me, parties, events, begun: Instant::now(), done: Vec::new() }
+        let (done, spent) = (Vec::new(), SpentBook::default());
+        Self { me, parties, events, begun: Instant::now(), done, spent }
+    }
+
+    /// Of a run that has met before, maybe.
+    pub fn with_spent(self, spent: SpentBook) -> Self {
+        Self { spent, ..self }
     }
 
     /// Runs a stage whose price is known before, on one session.
@@ -95,12 +111,14 @@ impl StageLog {
     ) -> Result<T, Error> {
         self.begin(stage.name(), stage.items());
         let output = run(session)?;
+        self.spend(session.traffic(), stage.name());
         self.end(session.traffic(), stage.name(), stage.items(), stage.price(&())?);
         Ok(output)
     }
 
     pub fn begin(&mut self, name: &str, items: u64) {
         self.begun = Instant::now();
+        self.spent.begin(name);
         (self.events)(Event::Stage { name: name.to_owned(), rows: items });
     }
 
@@ -109,8 +127,7 @@ impl StageLog {
     /// party's own.
     pub fn end(&mut self, traffic: &net::Traffic, name: &str, items: u64, price: Cost) {
         let me = self.me.index();
-        let mut bytes_sent = traffic.received_by_peer(name, self.parties);
-        bytes_sent[me] = traffic.sent(name);
+        let bytes_sent = bytes_sent(traffic, name, (self.me, self.parties));
         let price_held = match self.parties {
             2 => {
                 let work = [traffic.and_gates(name), traffic.ots(name)];
@@ -125,19 +142,28 @@ impl StageLog {
             price_held,
             bytes_sent,
             price,
+            before: None,
         };
         (self.events)(Event::StageDone(stage.clone()));
         self.done.push(stage);
     }
 
+    /// A stage is over, or broke off: what was said under its name counts in no later meeting.
+    pub fn spend(&self, traffic: &net::Traffic, name: &str) {
+        self.spent.end(name, bytes_sent(traffic, name, (self.me, self.parties)));
+    }
+
+    /// The same of whatever is under way.
+    pub fn broke_off(&self, traffic: &net::Traffic) {
+        self.spent.under_way().iter().for_each(|name| self.spend(traffic, name));
+    }
+
     /// Books what attempts have cost that came to nothing: under no price, since nobody foresees them.
     pub fn again(&mut self, done: &UnitsDone) {
-        if done.failed.len() as u64 == done.failed_before {
+        if done.failed.is_empty() {
             return;
         }
-        let me = self.me.index();
-        let mut bytes_sent = done.lost.received_by_peer("", self.parties);
-        bytes_sent[me] = done.lost.sent("");
+        let bytes_sent = bytes_sent(&done.lost, "", (self.me, self.parties));
         let price = Cost { sent: bytes_sent.clone(), ..Cost::zero(self.parties) };
         let stage = StageReport {
             name: AGAIN.to_owned(),
@@ -146,6 +172,7 @@ impl StageLog {
             price_held: true,
             bytes_sent,
             price,
+            before: None,
         };
         (self.events)(Event::StageDone(stage.clone()));
         self.done.push(stage);
@@ -153,5 +180,22 @@ impl StageLog {
 
     pub fn all(&self) -> &[StageReport] {
         &self.done
+    }
+
+    /// All stages, with what each took before the parties met last; those that were over by then among them.
+    pub fn with_before(&self) -> Vec<StageReport> {
+        let (mut all, mut over, mut again) = (self.done.clone(), Vec::new(), Vec::new());
+        for (name, before) in self.spent.before().stages() {
+            let before = Some(before.clone());
+            if let Some(stage) = all.iter_mut().find(|stage| stage.name == name) {
+                stage.before = before;
+                continue;
+            }
+            let (name, price) = (name.to_owned(), Cost::zero(self.parties));
+            let (bytes_sent, seconds, rows, price_held) = (price.sent.clone(), 0.0, 0, true);
+            let stage = StageReport { name, seconds, rows, bytes_sent, price, price_held, before };
+            if stage.name == AGAIN { again.push(stage) } else { over.push(stage) }
+        }
+        over.into_iter().chain(all).chain(again).collect()
     }
 }

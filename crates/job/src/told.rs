@@ -20,7 +20,8 @@ use study::{EventValue, PartyRole, Question, Study};
 /// columns; what that rests on comes last.
 pub fn plan_text(plan: &Plan, study: &Study, columns: usize) -> String {
     let wrap = |facts: Vec<Fact>| facts.iter().flat_map(|fact| fact.lines(columns)).collect::<Vec<_>>();
-    let mut lines = wrap([effects(plan, study), charges(plan, &|_| true)].concat());
+    let answer = plan.bill.iter().map(|bill| Fact::new("answer", bill::answer(bill)));
+    let mut lines = wrap(answer.chain(effects(plan, study)).chain(charges(plan, &|_| true)).collect());
     lines.extend(noise_lines(plan, columns));
     lines.push(String::new());
     lines.extend(cost(plan, study, columns));
@@ -40,7 +41,6 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<Fact> {
     let mut facts: Vec<Fact> = overall.collect();
     facts.extend(plan.cell_effects.iter().map(|cell| fact(effect_of_cell(cell, study))));
     facts.extend(plan.assumptions.get("effect").map(|why| Fact::new("effect", why)));
-    facts.extend(other_clamps(plan, study).into_iter().map(fact));
     match (&study.kind, plan.assumptions.get("mean_outcome")) {
         (Question::Lift(_), Some(mean)) => {
             facts.push(fact(format!("that is for a mean outcome of the control arm of {mean}")));
@@ -55,6 +55,7 @@ pub fn effects(plan: &Plan, study: &Study) -> Vec<Fact> {
         (Question::Lift(_), None) => facts.push(fact(no_effect(study))),
         _ => {}
     }
+    facts.extend(other_clamps(plan, study).into_iter().map(fact));
     facts
 }
 
@@ -211,20 +212,26 @@ pub fn assumed(plan: &Plan) -> impl Iterator<Item = Fact> + use<'_> {
 fn stage_table(plan: &Plan) -> Vec<String> {
     let stages = &plan.stages;
     let wide = stages.iter().map(|stage| stage.name.chars().count()).fold(10, usize::max);
+    // With prices the bill has the time: that of cores which are not all used.
+    let timed = plan.bill.is_none();
     let row = |name: &str, ands: u64, ots: u64, sent: u64, rounds: u64, seconds: f64| {
         format!(
             "{name:wide$} {:>12} {:>10} {:>12} {rounds:>8} {:>12}",
             scaled(ands as f64),
             scaled(ots as f64),
             bytes(sent),
-            duration(seconds)
+            if timed { duration(seconds) } else { String::new() }
         )
+        .trim_end()
+        .to_owned()
     };
     let sum = |field: fn(&PlanStage) -> u64| stages.iter().map(field).sum::<u64>();
-    let mut lines = vec![format!(
-        "{:wide$} {:>12} {:>10} {:>12} {:>8} {:>12}",
-        "stage", "AND gates", "OTs", "bytes", "rounds", "time"
-    )];
+    let time = if timed { "time" } else { "" };
+    let head = format!(
+        "{:wide$} {:>12} {:>10} {:>12} {:>8} {time:>12}",
+        "stage", "AND gates", "OTs", "bytes", "rounds"
+    );
+    let mut lines = vec![head.trim_end().to_owned()];
     for s in stages {
         lines.push(row(&s.name, s.and_gates, s.ots, s.bytes_sent.values().sum(), s.rounds, s.seconds));
     }

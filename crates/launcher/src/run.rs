@@ -37,6 +37,7 @@ pub const FAILED: u8 = 125;
 const RUNTIME: &str = "limited by the runtime itself";
 const NOBODY: &str = "not limited";
 /// Why chunks are small after a first look at the program.
+const NEEDS_LITTLE: &str = "the program's region is too small for chunks of 2 MiB";
 const TOO_LARGE: &str = "the limit leaves too little for chunks of 2 MiB beside what the program needs";
 /// A peak may exceed its limit by one part in as many, before it is said: the runtime keeps it by looking now
 /// and then.
@@ -311,8 +312,9 @@ impl<'a> Runner<'a> {
             SpeculationOutcome::Interrupted(signal) => Ok(Knowledge::Interrupted(signal)),
             SpeculationOutcome::Traced(trace, ended) if !self.suits(&trace) => {
                 self.note_speculation(&ended);
-                self.console.note(&format!("{TOO_LARGE}: a second speculative pass, with chunks of 64 KiB"));
-                self.use_chunk(chunk::SMALL, TOO_LARGE)?;
+                let why = if self.args.memory.is_some() { TOO_LARGE } else { NEEDS_LITTLE };
+                self.console.note(&format!("{why}: a second speculative pass, with chunks of 64 KiB"));
+                self.use_chunk(chunk::SMALL, why)?;
                 self.speculate()
             }
             SpeculationOutcome::Traced(trace, ended) => {

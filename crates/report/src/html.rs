@@ -294,6 +294,7 @@ fn lift(shown: Shown<'_>, view: &LiftView, notices: Markup) -> Vec<Markup> {
         parts.push(shown.section("Effect", [tables::effects(view, &scale)]));
     } else {
         let notes = wording::multiplicity(view).into_iter().chain(wording::no_relative(view));
+        let notes = [wording::whose_means(view)].into_iter().chain(notes);
         let notes = notes.chain(wording::means_beyond(view)).chain([clamp]);
         let effect = [plots::forest(view, &scale, shown.ids), tables::effects(view, &scale)];
         parts.push(

@@ -620,14 +620,73 @@ pub struct WorkersInfo {
     pub match_done_before: u64,
     /// Whether workers were processes of their own; else threads of this one.
     pub processes: bool,
-    /// The largest resident memory of each worker's process, in bytes.
+    /// The largest resident memory of the process of each worker of the computation, in bytes; of one whose
+    /// process was replaced, of the last one.
     pub peak_memory_bytes: Vec<u64>,
-    /// Attempts that failed, in order, those before the parties met last first.
+    /// The largest resident memory of every process of this party, as it told last: coordinator, workers of
+    /// the match and of the computation, those that ended before the run did among them; of processes before
+    /// the parties met last, the largest of each sort. Empty in reports of earlier versions.
+    #[serde(default)]
+    pub memory: Vec<ProcessPeak>,
+    /// Attempts that failed since the parties met last, in order; in reports of earlier versions those of
+    /// before come first.
     pub failed: Vec<FailedUnit>,
-    /// How many of them failed before that. What the others said is the stage `again`; what these said is in
-    /// no stage.
+    /// How many failed before that, over all processes and meetings of this run. What they said is in
+    /// [`StageReport::before`] of the stage `again`.
     #[serde(default)]
     pub failed_before: u64,
+    /// Of what sort those are. Empty where there were none, and in reports of earlier versions.
+    #[serde(default)]
+    pub failed_before_by: Vec<FailedCount>,
+}
+
+impl WorkersInfo {
+    /// How many attempts failed in all.
+    #[must_use]
+    pub fn failed_in_all(&self) -> u64 {
+        let listed = self.failed.len() as u64;
+        // Reports of earlier versions list those of before as well.
+        if self.failed_before_by.is_empty() { listed } else { listed + self.failed_before }
+    }
+}
+
+/// The largest resident memory of one process, or of several of a sort.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessPeak {
+    /// `coordinator` or `worker`.
+    pub process: String,
+    /// What a worker did last: `match` or `compute`; empty of a coordinator.
+    pub stage: String,
+    /// The lane of a worker, from 0; null of a coordinator, and of several.
+    pub lane: Option<u16>,
+    /// In bytes.
+    pub peak_memory_bytes: u64,
+    /// Whether it ended before the work of its stage did.
+    pub ended: bool,
+    /// Whether it was there before the parties met last.
+    pub before: bool,
+}
+
+impl ProcessPeak {
+    /// Of the process that leads a party's run.
+    #[must_use]
+    pub fn of_coordinator(peak_memory_bytes: u64) -> Self {
+        let (process, stage) = ("coordinator".to_owned(), String::new());
+        Self { process, stage, lane: None, peak_memory_bytes, ended: false, before: false }
+    }
+}
+
+/// Attempts of one sort that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCount {
+    /// As [`FailedUnit::stage`].
+    pub stage: String,
+    /// Why.
+    pub cause: String,
+    /// Whether the peer said so.
+    pub peer: bool,
+    /// How many.
+    pub count: u64,
 }
 
 /// The stage of units of rows, as [`FailedUnit::stage`] names it.
@@ -671,6 +730,19 @@ pub struct StageReport {
     pub price: Cost,
     /// Whether the ledger agreed with the price: every byte, AND gate and oblivious transfer.
     pub price_held: bool,
+    /// What the stage took before the parties met last, in this and earlier processes of the run, and is in
+    /// nothing above. Absent where that is nothing, and in reports of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<StageBefore>,
+}
+
+/// What a stage took in earlier meetings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageBefore {
+    /// Wall seconds at this party, as far as its processes lived to write them down.
+    pub seconds: f64,
+    /// Bytes as [`StageReport::bytes_sent`], without those of units that count there.
+    pub bytes_sent: Vec<u64>,
 }
 
 #[cfg(test)]

@@ -112,16 +112,17 @@ fn computed_lines(out: &mut SummaryText, report: &RunReport) {
     stage_lines(out, &report.stages);
     worker_lines(out, report);
     wording::values_released(report).iter().for_each(|text| paragraph(out, "  ", text));
-    line(
-        out,
-        &format!(
-            "  Total {}, {}{}, peak {}",
-            duration(report.seconds),
-            bytes(report.bytes),
-            whose_bytes(report),
-            bytes(report.peak_memory_bytes)
-        ),
+    let total = format!(
+        "Total {}, {}{}, peak {}",
+        duration(report.seconds),
+        bytes(report.bytes),
+        whose_bytes(report),
+        wording::peaks(report)
     );
+    paragraph(out, "  ", &total);
+    if let Some(before) = wording::all_before(report) {
+        line(out, &format!("  Before this run went on, in earlier meetings and processes: {before}"));
+    }
 }
 
 /// What failed in the computation, and what was there before.
@@ -234,6 +235,9 @@ fn numbers_shown(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
         return;
     }
     paragraph(out, "  ", &wording::numbers_told(lifts(), all_in));
+    // Views of one study have it alike, but for cells that one of them has not.
+    let whose = lifts().map(wording::whose_means).max_by_key(String::len);
+    whose.iter().for_each(|note| paragraph(out, "  ", note));
     lifts().filter_map(wording::multiplicity).for_each(|note| paragraph(out, "  ", &note));
     lifts().filter_map(wording::no_relative).for_each(|note| paragraph(out, "  ", &note));
     lifts().flat_map(wording::means_beyond).for_each(|note| paragraph(out, "  ", &note));
@@ -294,7 +298,7 @@ fn lift_lines(out: &mut SummaryText, columns: &[Column<'_>], truth: Option<f64>)
     let labels = widest(names.chain(arms), LABEL_WIDTH - 2).max(heading.chars().count() - 2) + 4;
     let table = Table { scale, columns, labels };
     let seen: Vec<String> = columns.iter().map(|column| format!("what {} sees", column.party)).collect();
-    line(out, &table.row(2, &heading, &seen));
+    table.line(out, 2, &heading, &seen);
     table.overall(out);
     table.other_cells(out);
     if let Some(truth) = truth {
@@ -403,6 +407,12 @@ impl Table<'_> {
         row.trim_end().to_owned()
     }
 
+    /// A row, or where the table is too wide its cells behind its name.
+    fn line(&self, out: &mut SummaryText, indent: usize, label: &str, values: &[String]) {
+        let fits = self.labels + self.columns.len() * (self.width() + 1) <= out.columns;
+        row_line(out, fits, &self.row(indent, label, values), (indent, label), values);
+    }
+
     /// A row of the overall cells; left out when no column has a value for it.
     fn values(
         &self,
@@ -414,7 +424,7 @@ impl Table<'_> {
         let shown: Vec<Option<String>> = shown.collect();
         if shown.iter().any(Option::is_some) {
             let shown: Vec<String> = shown.into_iter().map(Option::unwrap_or_default).collect();
-            line(out, &self.row(4, label, &shown));
+            self.line(out, 4, label, &shown);
         }
     }
 
@@ -474,7 +484,7 @@ impl Table<'_> {
             if !all.is_empty() {
                 let level = percent(self.columns[0].view.confidence);
                 let heading = vec![format!("{level} interval{:>10}", "Holm"); self.columns.len()];
-                line(out, &self.row(2, &format!("Difference by {family}"), &heading));
+                self.line(out, 2, &format!("Difference by {family}"), &heading);
             }
             let names: Vec<String> = all.iter().map(|cell| wording::cell_name(cell)).collect();
             for (known, name) in all.iter().zip(wording::told_apart(&names, LABEL_CHARS)) {
@@ -484,7 +494,7 @@ impl Table<'_> {
                 };
                 let shown: Vec<String> =
                     self.columns.iter().map(|column| text(column.view.cells.iter().find(of))).collect();
-                line(out, &self.row(4, &name, &shown));
+                self.line(out, 4, &name, &shown);
                 for column in self.columns {
                     let cell = column.view.cells.iter().find(of);
                     if let Some(reason) = cell.and_then(|cell| cell.refused.as_deref()) {
@@ -543,26 +553,24 @@ fn verdict_line(out: &mut SummaryText, view: &LiftView) {
 fn also_released(out: &mut SummaryText, view: &LiftView) {
     let counts = wording::overall(view).map_or(&[][..], |cell| &cell.counts);
     let mut shown: Vec<&str> = Vec::new();
+    let fits = LABEL_WIDTH + VIEW_WIDTH + 17 <= out.columns;
     for released in counts.iter().filter(|released| !wording::is_core(&released.quantity)) {
         let name = released.quantity.as_str();
         if shown.contains(&name) {
             continue;
         }
         if shown.is_empty() {
-            line(
-                out,
-                &format!(
-                    "  {:<LABEL_WIDTH$} {:>VIEW_WIDTH$}   noise sigma",
-                    "Also released, test / control", "count"
-                ),
-            );
+            let heading = "Also released, test / control";
+            let row = format!("  {heading:<LABEL_WIDTH$} {:>VIEW_WIDTH$}   noise sigma", "count");
+            row_line(out, fits, &row, (2, heading), &["count, noise sigma".to_owned()]);
         }
         shown.push(name);
         let both: Vec<&CountView> = counts.iter().filter(|other| other.quantity == name).collect();
         let values: Vec<String> = both.iter().map(|count| wording::amount(count)).collect();
         let sigma = released.sigma.map_or_else(|| "exact".to_owned(), |sigma| significant(sigma, 3));
         let (name, values) = (label(&wording::quantity(name)), values.join(" / "));
-        line(out, &format!("    {name:<width$} {values:>VIEW_WIDTH$}   {sigma}", width = LABEL_WIDTH - 2));
+        let row = format!("    {name:<width$} {values:>VIEW_WIDTH$}   {sigma}", width = LABEL_WIDTH - 2);
+        row_line(out, fits, &row, (4, name.as_str()), &[values, sigma]);
     }
     if let (false, Some(parts)) = (shown.is_empty(), wording::parts(view)) {
         line(out, &format!("    {parts}"));
@@ -583,11 +591,13 @@ fn program_table(out: &mut SummaryText, title: &str, outputs: &[ProgramOutput]) 
     let labels: Vec<&str> = outputs.iter().map(|output| output.label.as_str()).collect();
     let labels = wording::told_apart(&labels, LABEL_CHARS);
     let width = widest(&labels, LABEL_WIDTH - 2).max(title.len() - 2);
-    let under = width + 2;
-    line(out, &format!("  {title:<under$} {:>wide$}   noise sigma", "value"));
+    let (under, fits) = (width + 2, width + wide + 19 <= out.columns);
+    let heading = format!("  {title:<under$} {:>wide$}   noise sigma", "value");
+    row_line(out, fits, &heading, (2, title), &["value, noise sigma".to_owned()]);
     for ((output, value), name) in outputs.iter().zip(&values).zip(&labels) {
         let sigma = wording::noise(output);
-        line(out, &format!("    {name:<width$} {value:>wide$}   {sigma}"));
+        let row = format!("    {name:<width$} {value:>wide$}   {sigma}");
+        row_line(out, fits, &row, (4, name.as_str()), &[value.clone(), sigma]);
     }
 }
 
@@ -605,19 +615,25 @@ fn stage_lines(out: &mut SummaryText, stages: &[StageReport]) {
     let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
     let names = wording::told_apart(&names, LABEL_CHARS);
     let width = widest(&names, STAGE_WIDTH);
+    let fits = width + 66 <= out.columns;
     for (stage, name) in stages.iter().zip(&names) {
         let rate = if stage.seconds > 0.0 { stage.rows as f64 / stage.seconds } else { 0.0 };
         let rate =
             if rate >= 1.0 { format!("{} {}/s", scaled(rate), handled(&stage.name)) } else { String::new() };
         let held = if stage.price_held { "" } else { "   cost not as stated" };
-        let text = format!(
-            "  {name:<width$} {:>14} {:<6} {:>10} {:>9}   {rate:>16}{held}",
-            count(stage.rows),
-            handled(&stage.name),
-            duration(stage.seconds),
-            bytes(stage.bytes_sent.iter().fold(0, |sum, &sent| sum.saturating_add(sent))),
+        let (rows, what, time) = (count(stage.rows), handled(&stage.name), duration(stage.seconds));
+        let sent = bytes(stage.bytes_sent.iter().fold(0, |sum, &sent| sum.saturating_add(sent)));
+        let row = format!("  {name:<width$} {rows:>14} {what:<6} {time:>10} {sent:>9}   {rate:>16}{held}");
+        row_line(
+            out,
+            fits,
+            row.trim_end(),
+            (2, name.as_str()),
+            &[format!("{rows} {what}"), time, sent, rate + held],
         );
-        line(out, text.trim_end());
+        if let Some(before) = wording::before(stage) {
+            line(out, &format!("  {:<width$} {before} before this run went on", ""));
+        }
     }
 }
 
@@ -689,6 +705,18 @@ fn line(out: &mut SummaryText, text: &str) {
     }
     out.text.push_str(text);
     out.text.push('\n');
+}
+
+/// Lines of fewer columns are of a telephone, or of a part of a screen.
+const NARROW: usize = 80;
+
+/// A row of a table; where tables do not fit into narrow lines, its cells behind its name, as running text.
+fn row_line(out: &mut SummaryText, fits: bool, row: &str, (indent, name): (usize, &str), cells: &[String]) {
+    if fits || out.columns >= NARROW {
+        return line(out, row);
+    }
+    let cells: Vec<&str> = cells.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect();
+    paragraph(out, &" ".repeat(indent), &format!("{name}: {}", cells.join(", ")));
 }
 
 /// Running text; all lines but the first stand two further in.

@@ -4,6 +4,7 @@
 //! Numbers are written in ASCII here; the page puts in typographic minus signs.
 
 mod derived;
+mod meetings;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -12,11 +13,11 @@ pub use derived::{
     BEHIND, DerivedGroup, DerivedNumber, alike_in_words, behind, covered, cut, derived_groups,
     is_needed_to_treat, is_ratio, level, sums_in_words, sums_told,
 };
-
+pub use meetings::{all_before, before, failed_units, peaks, resumed};
 pub use told::{
     amount, disclosed_match, ends_beyond, input_lines, lost_in_noise, made_up_rows, means_beyond,
     multiplicity, negative_numbers, no_relative, noise_alone, numbers_told, own_match, unit_of,
-    values_released,
+    values_released, whose_means, without_made_up,
 };
 
 use crate::summary::has_exact_numbers;
@@ -750,50 +751,4 @@ pub fn shortened(text: &str, most: usize) -> String {
     let mut short: String = text.chars().take(most.saturating_sub(2)).collect();
     short.push_str("..");
     short
-}
-
-/// What was there from an earlier process of this run, where it went on.
-pub fn resumed(report: &RunReport) -> Option<String> {
-    let of_match = report.workers.as_ref().map(|workers| (workers.match_done_before, workers.match_units));
-    if let (false, Some((before @ 1.., of))) = (report.disclosed.resumed, of_match) {
-        return Some(format!(
-            "This run went on with one that broke off in its match, of which {before} of {of} units were \
-             done before."
-        ));
-    }
-    if !report.disclosed.resumed {
-        return None;
-    }
-    let units = report.workers.as_ref().map(|workers| (workers.computed_before, workers.units));
-    let computed = units.filter(|(before, _)| *before > 0);
-    let computed = computed.map(|(before, of)| format!("; {before} of {of} units were computed before"));
-    Some(format!(
-        "This run went on with one that broke off: its rows were read and matched before, and stages tell \
-         what came after{}.",
-        computed.unwrap_or_default()
-    ))
-}
-
-/// Attempts that failed, by cause; nothing where none did.
-pub fn failed_units(workers: &crate::WorkersInfo) -> Option<String> {
-    if workers.failed.is_empty() {
-        return None;
-    }
-    let mut causes: Vec<(&str, usize)> = Vec::new();
-    for attempt in &workers.failed {
-        match causes.iter_mut().find(|(cause, _)| *cause == attempt.cause) {
-            Some((_, count)) => *count += 1,
-            None => causes.push((&attempt.cause, 1)),
-        }
-    }
-    let all: Vec<String> = causes.into_iter().map(|(cause, count)| format!("{count}: {cause}")).collect();
-    let before = match workers.failed_before {
-        0 => String::new(),
-        before => format!("; {before} of them before this run went on, whose bytes no stage tells"),
-    };
-    Some(format!("{} of units failed ({}){before}", attempts(workers.failed.len()), all.join("; ")))
-}
-
-fn attempts(count: usize) -> String {
-    if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") }
 }

@@ -1,10 +1,11 @@
 //! Rows of a lift study on four servers, owners and all in one process:
-//! `lift [ROWS [K [CHUNK]]] [semi-honest|malicious]`.
+//! `lift [ROWS [K [CHUNK]]] [semi-honest|malicious] [cuda]`; with `cuda` the servers share the first GPU.
 //!
 //! Prints rows/s, ANDs/s, bytes per row and product, semi-honest and malicious, and compares the totals with
 //! the study's definitions.
 
 use accel::DeviceQueue;
+use accel_cuda::Cuda;
 use base::{Error, PartyId};
 use engine::{Engine, RowInput, RowSource, Share, Shares, StagePrice};
 use net::cluster::Cluster;
@@ -13,6 +14,14 @@ use std::time::{Duration, Instant};
 use studies::lift::{BenchRows, LiftParameters, bench_truth, build};
 
 const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
+
+/// The devices of a server.
+fn devices() -> Result<DeviceQueue, Error> {
+    if std::env::args().any(|text| text == "cuda") {
+        return Ok(DeviceQueue::new(vec![Box::new(Cuda::new(0)?)]).with_cpu());
+    }
+    Ok(DeviceQueue::default())
+}
 
 fn main() -> Result<(), Error> {
     let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
@@ -26,7 +35,7 @@ fn main() -> Result<(), Error> {
     let models = [(Security::SemiHonest, "semi-honest"), (Security::Malicious, "malicious")];
     for (security, _) in models.into_iter().filter(|(_, name)| wanted(name)) {
         let settings = Settings { security, hash: TagHash::Keyed, masked: security == Security::Malicious };
-        let engine = || Ring4::new(settings, SERVERS, || Ok(DeviceQueue::default()));
+        let engine = || Ring4::new(settings, SERVERS, devices);
         let ring4 = chunk.map_or_else(engine, |rows| engine().with_chunk(rows as usize));
         let stage = ring4.rows(&program, RowSource::Owned)?;
         let start = Instant::now();

@@ -63,7 +63,7 @@ fn work(p: &mut SeatParty, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u1
     let mut z = s.step("mul", |s| p.multiply(s, &x, &y))?;
     bend(bent, p, 4, &mut z);
     let [on_device, factor] = [p.keep(&z)?, p.keep(&y)?];
-    let on_device = s.step("device", |s| p.multiply_on_device(s, &on_device, &factor))?;
+    let on_device = s.step("device", |s| p.dot_on_device(s, &[&on_device], &[&factor]))?;
     z.add(&p.fetch(&on_device)?)?;
     let mut d = s.step("dot", |s| p.dot(s, &[&x, &z], &[&y, &y]))?;
     bend(bent, p, 5, &mut d);

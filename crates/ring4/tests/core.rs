@@ -118,12 +118,12 @@ fn vectors_on_devices_meet_vectors_of_hosts() {
                         p.multiply(s, &a, &b)?
                     } else {
                         let [a, b] = [p.keep(&a)?, p.keep(&b)?];
-                        let c = p.multiply_on_device(s, &a, &b)?;
+                        let c = p.dot_on_device(s, &[&a], &[&b])?;
                         p.fetch(&c)?
                     };
                     let [c, b] = [p.keep(&device)?, p.keep(&b)?];
                     device = if p.seat().index() < 2 {
-                        let d = p.multiply_on_device(s, &c, &b)?;
+                        let d = p.dot_on_device(s, &[&c], &[&b])?;
                         let twice = p.add_on_device(false, &d, &d)?;
                         let once = p.add_on_device(true, &twice, &d)?;
                         p.fetch(&once)?

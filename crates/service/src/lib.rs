@@ -31,14 +31,14 @@ mod weigh;
 pub use agree::{AgreeOrder, ConsentStep, agree, seal};
 pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
-pub use names::{ACCOUNT_RULE, is_account_name};
+pub use names::{ACCOUNT_RULE, TOKEN_RULE, is_account_name};
 pub use roles::Grant;
 pub use rules::RulesStanding;
 pub use secrets::{SecretToken, SpokenCode};
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{
-    Account, COMMAND_LINE, OutboxRow, ProposalFilter, ProposalRow, RecordedAct, RunRow, Speaker, Store,
-    kind_of,
+    Account, ApiToken, COMMAND_LINE, NewApiToken, OutboxRow, ProposalFilter, ProposalRow, RecordedAct,
+    RunRow, Speaker, Store, TokenScope, kind_of,
 };
 pub use web::{House, Listening, listen, now};
 pub use weigh::{WeighedStudy, weigh};

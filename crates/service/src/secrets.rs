@@ -23,6 +23,8 @@ pub enum TokenUse {
     Second,
     /// A code for when a telephone is lost.
     Recovery,
+    /// What a program has of a person.
+    Api,
 }
 
 impl TokenUse {
@@ -33,9 +35,25 @@ impl TokenUse {
             Self::Code => "tacit 2026-12 service link code v1",
             Self::Second => "tacit 2026-12 service second step v1",
             Self::Recovery => "tacit 2026-12 service recovery code v1",
+            Self::Api => "tacit 2026-12 service api token v1",
         };
         blake3::derive_key(context, bytes)
     }
+}
+
+/// How a token of a program begins.
+pub const API_MARK: &str = "tacit_";
+/// Letters of its 256 bits, and of its checksum.
+const API_LETTERS: usize = 43;
+const API_SUM: usize = 6;
+/// The letters of base64 that stand in addresses as they are.
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// The first letters of bytes in base64.
+fn letters(bytes: &[u8], count: usize) -> String {
+    let bit = |at: usize| bytes.get(at / 8).is_some_and(|byte| byte >> (7 - at % 8) & 1 == 1);
+    let letter = |at: usize| (0..6).fold(0, |value, one| value << 1 | usize::from(bit(6 * at + one)));
+    (0..count).map(|at| char::from(BASE64[letter(at)])).collect()
 }
 
 /// Letters of a [`SpokenCode`]: none that sounds or looks like another.
@@ -108,6 +126,36 @@ impl SecretToken {
         base::hex(self.0.expose())
     }
 
+    /// As programs have it: `tacit_`, 43 letters, and 6 of a checksum, by which who looks for secrets in the
+    /// wrong place knows one.
+    #[must_use]
+    pub fn for_programs(&self) -> String {
+        let body = format!("{API_MARK}{}", letters(self.0.expose(), API_LETTERS));
+        let sum = letters(blake3::hash(body.as_bytes()).as_bytes(), API_SUM);
+        body + &sum
+    }
+
+    /// Of the text that [`Self::for_programs`] gave.
+    #[must_use]
+    pub fn of_program(text: &str) -> Option<Self> {
+        let body = text.strip_prefix(API_MARK).filter(|rest| rest.len() == API_LETTERS + API_SUM)?;
+        let mut bytes = [0; BYTES];
+        let (mut held, mut bits, mut at) = (0_u32, 0, 0);
+        for letter in body.bytes().take(API_LETTERS) {
+            let value = BASE64.iter().position(|known| *known == letter)?;
+            held = (held << 6 | u32::try_from(value).ok()?) & 0xffff;
+            bits += 6;
+            if bits >= 8 && at < BYTES {
+                bits -= 8;
+                bytes[at] = (held >> bits & 0xff) as u8;
+                at += 1;
+            }
+        }
+        let token = Self(Secret::new(bytes));
+        // Also what the last letter has beyond the bytes, and the checksum, are as they were made.
+        bool::from(token.for_programs().as_bytes().ct_eq(text.as_bytes())).then_some(token)
+    }
+
     /// What the store has of it.
     #[must_use]
     pub fn hash(&self, of: TokenUse) -> [u8; 32] {
@@ -147,6 +195,24 @@ mod tests {
             assert!(!token.is_form_word(action, subject, &word));
         }
         assert!(!one.is_form_word("refuse", "x", "") && !one.is_form_word("refuse", "x", &word[..63]));
+    }
+
+    #[test]
+    fn what_programs_have_is_read_back_and_known_by_its_checksum() {
+        let token = SecretToken::generate().expect("random");
+        let text = token.for_programs();
+        assert!(text.starts_with("tacit_") && text.len() == 6 + 43 + 6, "{text}");
+        let again = SecretToken::of_program(&text).expect("parses");
+        assert_eq!(again.hash(TokenUse::Api), token.hash(TokenUse::Api));
+        assert_ne!(token.hash(TokenUse::Api), token.hash(TokenUse::Session));
+        for at in 0..text.len() {
+            let other = if text.as_bytes()[at] == b'A' { "B" } else { "A" };
+            let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
+            assert!(SecretToken::of_program(&changed).is_none(), "{at}");
+        }
+        assert!(SecretToken::of_program(&text[..54]).is_none() && SecretToken::of_program("").is_none());
+        // RFC 4648, section 10.
+        assert_eq!(letters(b"foobar", 8), "Zm9vYmFy");
     }
 
     #[test]

@@ -185,6 +185,8 @@ pub struct ServicePolicy {
     pub longest_run: Option<u64>,
     /// Whether who proposed a study may not consent to it.
     pub separate_duties: bool,
+    /// Whether a token may consent and refuse for its steward.
+    pub consent_by_token: bool,
     /// Roles whose people sign in with a second step.
     pub second_step: Vec<String>,
     /// The command that tells people of something.

@@ -12,6 +12,7 @@ mod checks;
 mod confirmations;
 mod consents;
 mod drafts;
+mod feed;
 mod layout;
 mod requests;
 mod runs;
@@ -22,6 +23,7 @@ mod studies;
 mod studies_tests;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod tries;
 mod unheard;
 
@@ -29,6 +31,8 @@ pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
 pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight};
+pub use drafts::DraftRow;
+pub use feed::FeedPlace;
 pub use requests::SealRequest;
 pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
@@ -36,6 +40,7 @@ pub use studies::{
     ALREADY_OPEN, Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE,
     STOPPED, SeenBy, Speaker, kind_of,
 };
+pub use tokens::{ApiToken, NewApiToken, Replayed, TokenScope};
 pub use tries::{Allowed, tried_by_proxy};
 pub use unheard::UNHEARD;
 

@@ -2,6 +2,7 @@
 //! for is decided and done by ordinary functions on threads that may wait; only connections are asynchronous.
 
 mod answer;
+mod api;
 mod buckets;
 mod certificate;
 mod checking;

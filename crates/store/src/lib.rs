@@ -20,6 +20,7 @@ mod error;
 pub mod fuzzing;
 mod input;
 mod key;
+mod lock;
 mod log;
 mod name;
 mod object;

@@ -313,7 +313,21 @@ fn last_written(run: &Path) -> Option<SystemTime> {
     entries.filter_map(|entry| entry.metadata().ok()?.modified().ok()).max()
 }
 
+/// Of what goes the name goes first: whoever leads it finds that it is kept no more, and what is left of it
+/// after a kill is no run.
+fn unname(store: &StateStore, below: &str) -> Result<(), Error> {
+    delete(store, &format!("{below}/{NAMED}"))
+}
+
+fn delete(store: &StateStore, name: &str) -> Result<(), Error> {
+    match store.delete(name) {
+        Ok(()) | Err(StoreError::Missing { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn remove_all(store: &StateStore, below: &str) -> Result<(), Error> {
+    unname(store, below)?;
     if let Some(folder) = store.folder() {
         // What a killed process had half written is in no list.
         return match std::fs::remove_dir_all(folder.join(below)) {
@@ -323,14 +337,8 @@ fn remove_all(store: &StateStore, below: &str) -> Result<(), Error> {
             _ => Ok(()),
         };
     }
-    let (mut names, named) = (store.list(below)?, format!("{below}/{NAMED}"));
-    // Who leads it finds first of all that it is kept no more.
-    names.sort_by_key(|(name, _)| *name != named);
-    for (name, _) in names {
-        match store.delete(&name) {
-            Ok(()) | Err(StoreError::Missing { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+    for (name, _) in store.list(below)? {
+        delete(store, &name)?;
     }
     Ok(())
 }
@@ -353,7 +361,10 @@ mod tests {
         let folders = [run.folder("lines"), run.folder("lines")];
         folders.iter().for_each(|folder| drop(run.sealed().create(&format!("{folder}/1"), b"1").unwrap()));
         let error = RunState::begin(open(), &key, "clinic", WEEK).err().expect("taken").to_string();
-        assert!(error.contains("another process of this machine leads a run"), "{error}");
+        assert!(
+            error.contains("another process of this machine") && error.contains(" leads a run"),
+            "{error}"
+        );
         run.remove(&folders[0]).unwrap();
         assert_eq!(files(), 1);
         drop(run);
@@ -393,6 +404,12 @@ mod tests {
         let (run, log) = kept();
         let name = run.name();
         drop((run, log));
+        // One that was killed while it was removed is no run, and its rest goes with the next.
+        let (run, log) = kept();
+        drop(log);
+        unname(&open(), &run.name().folder()).unwrap();
+        assert_eq!(kept_runs(&open()).unwrap(), [name.clone()]);
+        drop(run);
         // Another run of this party begins and ends beside it.
         drop(RunState::begin(open(), &key, "clinic", WEEK).unwrap());
         assert_eq!(kept_runs(&open()).unwrap(), [name]);

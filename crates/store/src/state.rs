@@ -2,6 +2,7 @@
 
 use crate::address::{StatePlace, bucket};
 use crate::error::{about_range, failed};
+use crate::lock::lock;
 use crate::name::{NAME_BYTES, RULE, is_name};
 use crate::{ObjectWriter, StoreError, StoreOptions};
 use base::Error;
@@ -9,7 +10,6 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
-use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -143,7 +143,8 @@ impl StateStore {
         ObjectTraffic { written, read, requests }
     }
 
-    /// Keeps other processes from leading a run in the same local folder; in a bucket it holds nothing.
+    /// Keeps other processes from leading a run in the same local folder; in a bucket it holds nothing. A
+    /// process that ends is waited for.
     ///
     /// # Errors
     /// When another process has it, or the file system has no locks.
@@ -151,17 +152,8 @@ impl StateStore {
         let Some(folder) = &self.0.folder else { return Ok(StoreLock(None)) };
         let shown = folder.display();
         let file = File::open(folder).map_err(|e| Error::io(format_args!("cannot open {shown}"), &e))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(StoreLock(Some(Arc::new(file)))),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::input(format!(
-                "another process of this machine leads a run whose state is in {shown}; wait for it or end \
-                 it, or name another folder"
-            ))),
-            Err(e) => Err(Error::io(
-                format_args!("cannot lock {shown}: take a folder of a file system that has locks"),
-                &e.into(),
-            )),
-        }
+        lock(&file, folder)?;
+        Ok(StoreLock(Some(Arc::new(file))))
     }
 
     /// Creates an object of at most [`OBJECT_BYTES`].

@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use std::fmt;
+use std::ops::RangeInclusive;
 use time::{Date, Month};
 
 /// What a party says about the form of its files: the section `[format]` of its file, or flags. What is not
@@ -21,6 +22,12 @@ pub struct InputFormat {
     /// Before the decimals of numbers in text: "." or ","
     #[arg(long, value_name = "CHARACTER", value_parser = DecimalSign::parse)]
     pub decimal: Option<DecimalSign>,
+    /// Between groups of three digits of numbers in text: "." or ",". The other one is before decimals
+    #[arg(long, value_name = "CHARACTER", value_parser = DecimalSign::parse)]
+    pub thousands: Option<DecimalSign>,
+    /// Of CSV and Excel: the line (or row) that has the names of columns; those before it are skipped
+    #[arg(long, value_name = "N", value_parser = parse_header_line)]
+    pub header_line: Option<u64>,
     /// How dates are written, %d.%m.%Y, or spreadsheet for day numbers; of one column COLUMN=%d.%m.%Y; may be
     /// repeated
     #[arg(long = "dates", value_name = "[COLUMN=]FORM", value_parser = ColumnDates::parse)]
@@ -42,6 +49,8 @@ impl InputFormat {
         encoding: None,
         separator: None,
         decimal: None,
+        thousands: None,
+        header_line: None,
         dates: Vec::new(),
         zone: None,
         sheet: None,
@@ -62,10 +71,18 @@ impl InputFormat {
         own.or_else(all).map_or(&[], |dates| &dates.forms)
     }
 
+    /// How numbers are written.
+    #[must_use]
+    pub fn numbers(&self) -> NumberForm {
+        let decimal = self.decimal.or(self.thousands.map(DecimalSign::other));
+        NumberForm { decimal, grouped: self.thousands.is_some() }
+    }
+
     /// Puts forms of one column, or of all, together that several flags say.
     ///
     /// # Errors
-    /// When two of them can mean two things.
+    /// When two of them can mean two things, or one sign is said to stand before decimals and between
+    /// thousands.
     pub fn gathered(mut self) -> Result<Self, String> {
         let mut dates: Vec<ColumnDates> = Vec::new();
         for said in self.dates {
@@ -74,8 +91,15 @@ impl InputFormat {
                 None => dates.push(said),
             }
         }
-        dates.iter().try_for_each(|of| check_forms(&of.forms))?;
+        dates.iter().try_for_each(|of| check_forms(&of.forms)).map_err(|rule| format!("--dates: {rule}"))?;
         self.dates = dates;
+        if let Some(sign) = self.thousands.filter(|sign| self.decimal == Some(*sign)) {
+            return Err(format!(
+                "thousands and decimal are both \"{}\": what stands between thousands does not stand before \
+                 decimals",
+                sign.character()
+            ));
+        }
         Ok(self)
     }
 }
@@ -164,6 +188,41 @@ impl DecimalSign {
             _ => Err("use \".\" or \",\""),
         }
     }
+
+    /// The sign itself.
+    #[must_use]
+    pub fn character(self) -> char {
+        match self {
+            Self::Point => '.',
+            Self::Comma => ',',
+        }
+    }
+
+    /// The other one of the two.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Point => Self::Comma,
+            Self::Comma => Self::Point,
+        }
+    }
+}
+
+/// How numbers are written in text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NumberForm {
+    /// What stands before decimals, where that is known.
+    pub decimal: Option<DecimalSign>,
+    /// Whether it is said that the other sign separates thousands.
+    pub grouped: bool,
+}
+
+/// Lines that may be the header.
+pub(crate) const HEADER_LINES: RangeInclusive<u64> = 1..=1000;
+
+fn parse_header_line(text: &str) -> Result<u64, &'static str> {
+    let line = text.parse().ok().filter(|line| HEADER_LINES.contains(line));
+    line.ok_or("the number of a line, from 1 to 1000")
 }
 
 /// Where a clock hangs that shows no offset from UTC.

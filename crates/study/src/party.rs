@@ -52,7 +52,7 @@ pub struct CommonSettings {
     /// Most memory to use: 512M, 1G
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<u64>,
-    /// Give up after so long without progress: 90s, 10m
+    /// Give up after so long without progress, 10m unless told: 90s, 1h
     #[arg(long = "deadline", value_name = "TIME", value_parser = parse_deadline)]
     pub deadline_ms: Option<u64>,
     /// Of a server: what the computation goes over, the same at all four: tls, auto (shared memory on one
@@ -579,7 +579,7 @@ impl PartySettings {
             as_party,
             data,
             store: self.store.options(),
-            format: self.format.gathered().map_err(|rule| Error::input(format!("--dates: {rule}")))?,
+            format: self.format.gathered().map_err(Error::input)?,
         })
     }
 }

@@ -14,6 +14,8 @@ const LINE_EVERY: Duration = Duration::from_secs(2);
 const EVENT_EVERY: Duration = Duration::from_millis(100);
 /// Least time between two lines that say the same of a wait.
 const WAITING_EVERY: Duration = Duration::from_secs(30);
+/// After this time without a row more there is no rate.
+const STILL_AFTER: Duration = Duration::from_secs(5);
 /// Least time before a rate means anything.
 const RATE_AFTER: Duration = Duration::from_millis(300);
 
@@ -125,6 +127,8 @@ struct Stage {
     /// How often the rows were begun, phases and a phase's own passes together.
     pass: u32,
     steps: BTreeMap<String, (u64, u64)>,
+    /// What is done of them, and since when no more is.
+    moved: (u64, Instant),
     /// Of units, what is said of them.
     units: String,
     began: Instant,
@@ -286,7 +290,7 @@ impl Stage {
     fn new(name: &str, bar: Option<ProgressBar>) -> Self {
         let (name, steps, now) = (name.to_owned(), BTreeMap::new(), Instant::now());
         let [phase, units] = [const { String::new() }; 2];
-        Self { name, bar, phase, pass: 0, steps, units, began: now, said: now }
+        Self { name, bar, phase, pass: 0, steps, moved: (0, now), units, began: now, said: now }
     }
 
     /// Notes what is done. Returns a line when it is time for one and there is no bar.
@@ -302,6 +306,9 @@ impl Stage {
         }
         self.steps.insert(step.to_owned(), (done, total));
         let (done, total) = self.steps.values().fold((0, 0), |(d, t), step| (d + step.0, t + step.1));
+        if self.moved.0 != done {
+            self.moved = (done, Instant::now());
+        }
         // A third part of the path names a later phase: the bar starts anew for it.
         let phase = match self.phase.split('/').nth(2) {
             Some(name) => format!("   (pass {}: {name})", self.pass),
@@ -309,7 +316,9 @@ impl Stage {
             None => String::new(),
         };
         let units = &self.units;
-        let text = format!("{} of {}{}{phase}{units}", count(done), count(total), self.pace(done, total));
+        let of = if self.phase.ends_with("/u") { " chunks of rows" } else { "" };
+        let pace = self.pace(done, total);
+        let text = format!("{} of {}{of}{pace}{phase}{units}", count(done), count(total));
         if let Some(bar) = &self.bar {
             bar.set_length(total.max(1));
             bar.set_position(done);
@@ -326,7 +335,10 @@ impl Stage {
 
     /// Rate and time left, once they mean anything.
     fn pace(&self, done: u64, total: u64) -> String {
-        let elapsed = self.began.elapsed();
+        let (elapsed, still) = (self.began.elapsed(), self.moved.1.elapsed());
+        if still >= STILL_AFTER && done < total {
+            return format!("   none for {}", duration(still.as_secs_f64().floor()));
+        }
         if elapsed < RATE_AFTER || done == 0 {
             return String::new();
         }
@@ -411,6 +423,11 @@ mod tests {
         assert_eq!(stage.advance("compute/0/other", 2, 2), None);
         stage.said = now.checked_sub(LINE_EVERY).unwrap();
         assert!(stage.advance("compute/0/other", 1, 2).unwrap().ends_with("1 of 2   (pass 3)"));
+        // What does not move says since when, and promises no end.
+        stage.moved.1 = now.checked_sub(Duration::from_secs(9)).unwrap();
+        stage.said = now.checked_sub(LINE_EVERY).unwrap();
+        let text = stage.advance("compute/0/other", 1, 2).unwrap();
+        assert!(text.contains("1 of 2   none for 9") && !text.contains("left"), "{text}");
         (stage.units, stage.said) = ("   (3 of 7 units)".into(), now.checked_sub(LINE_EVERY).unwrap());
         assert!(stage.advance("compute/0/other", 2, 2).unwrap().ends_with("(pass 3)   (3 of 7 units)"));
     }

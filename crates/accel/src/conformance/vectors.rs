@@ -163,7 +163,7 @@ fn play(
                 let sent = &seen[(i + 1) % 4].sent;
                 let wire = Wire::new(at.len(), half.receives(Seat::new(i)))?;
                 wire.memory.write(0, &sent[sent.len() - group.len() + slot]);
-                drop(queue.arrive(slot, &wire.pieces, &wire.places)?);
+                drop(queue.inbox(slot)?.copy(&wire.pieces, &wire.places)?);
                 queue.fold(slot)?;
             }
             for slot in 0..group.len() {
@@ -222,7 +222,7 @@ fn misuse(queue: &mut DeviceQueue, other: &mut DeviceQueue) -> Result<(), Error>
         queue.read(&x, 5, [&mut [Block::ZERO; 6], &mut [Block::ZERO; 6], &mut [Block::ZERO; 6]]).is_err(),
         queue.vouched(0).is_err(),
         queue.outbox(0).is_err(),
-        queue.arrive(0, &[], &[]).is_err(),
+        queue.inbox(0).is_err(),
         queue.fold(0).is_err(),
         queue.settle(0).is_err(),
     ];

@@ -256,7 +256,9 @@ impl BenchVector {
     fn multiply(&self, party: &mut SeatParty, session: &mut Session, other: &Self) -> Result<Self, Error> {
         match (self, other) {
             (Self::Host(x), Self::Host(y)) => Ok(Self::Host(party.multiply(session, x, y)?)),
-            (Self::Device(x), Self::Device(y)) => Ok(Self::Device(party.multiply_on_device(session, x, y)?)),
+            (Self::Device(x), Self::Device(y)) => {
+                Ok(Self::Device(party.dot_on_device(session, &[x], &[y])?))
+            }
             _ => Err(Error::misuse("vectors of one party lie in one place")),
         }
     }

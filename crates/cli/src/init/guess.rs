@@ -1,7 +1,6 @@
 //! What a column may be, by what stands in it and what it is called.
 
-use data::survey::{ColumnSurvey, StrayCell, TimeKind, TimeSurvey};
-use study::format::DateForm;
+use data::survey::{ColumnSurvey, StrayCell, TimeSurvey};
 
 /// Words in names of columns that say who a row is of.
 const PERSON: [&str; 17] = [
@@ -24,7 +23,7 @@ const PERSON: [&str; 17] = [
     "household",
 ];
 /// Words in names of columns that say that these are telephone numbers.
-const PHONE: [&str; 11] = [
+const PHONE: [&str; 17] = [
     "phone",
     "tel",
     "telefon",
@@ -36,9 +35,15 @@ const PHONE: [&str; 11] = [
     "msisdn",
     "fax",
     "portable",
+    "whatsapp",
+    "sms",
+    "celular",
+    "cellulare",
+    "movil",
+    "m\u{f3}vil",
 ];
 /// When something happened.
-const TIME: [&str; 22] = [
+const TIME: [&str; 26] = [
     "date",
     "time",
     "day",
@@ -61,6 +66,10 @@ const TIME: [&str; 22] = [
     "kauf",
     "bestell",
     "event",
+    "ts",
+    "created",
+    "unix",
+    "epoch",
 ];
 /// The arm of a trial.
 const ARM: [&str; 10] =
@@ -131,20 +140,30 @@ pub enum IdentifierSort {
 
 /// The sort of a column's cells.
 pub fn sort(column: &ColumnSurvey) -> IdentifierSort {
-    let most = |some: u64| some > 0 && some * 10 >= column.filled * 9;
+    let called = named(&column.name, &PHONE) && may_be_dialled(column);
+    // Nobody writes other numbers with a plus, and few with spaces.
+    let written = may_be_phones(column) && column.dialled * 10 >= column.filled;
     match () {
-        () if most(column.emails) => IdentifierSort::Email,
-        () if may_be_phones(column) && (most(column.dialled) || named(&column.name, &PHONE)) => {
-            IdentifierSort::Phone
-        }
+        () if most(column, column.emails) => IdentifierSort::Email,
+        () if called || written => IdentifierSort::Phone,
         () => IdentifierSort::Other,
     }
+}
+
+/// Whether nine of ten cells are something.
+fn most(column: &ColumnSurvey, some: u64) -> bool {
+    some > 0 && some * 10 >= column.filled * 9
+}
+
+/// Whether the cells of a column have as many digits as telephone numbers: other numbers may.
+pub fn may_be_dialled(column: &ColumnSurvey) -> bool {
+    most(column, column.long) && !is_time(column)
 }
 
 /// Whether the cells of a column may be telephone numbers. Customer numbers with zeros in front look alike:
 /// [`sort`] is surer.
 pub fn may_be_phones(column: &ColumnSurvey) -> bool {
-    column.phones > 0 && column.phones * 10 >= column.filled * 9 && column.times.is_empty()
+    most(column, column.phones) && !is_time(column)
 }
 
 /// How likely a column says who a row is of; none: it does not.
@@ -165,14 +184,11 @@ pub fn identifies(column: &ColumnSurvey, rows: u64) -> Option<u64> {
     (score >= 40).then_some(score)
 }
 
-/// Whether a column is of days or times: text of such a form, or numbers with such a name.
+/// Whether a column is of days or times: text of such a form, or digits under such a name that is none of
+/// telephone numbers. Digits alone say nothing: customers and telephones are numbered as seconds are.
 pub fn is_time(column: &ColumnSurvey) -> bool {
-    let plain = |way: &TimeSurvey| {
-        let digits =
-            |form: &DateForm| form.to_string().bytes().all(|byte| byte == b'%' || byte.is_ascii_alphabetic());
-        way.kind != TimeKind::Seconds && !way.form.as_ref().is_some_and(digits)
-    };
-    column.times.iter().any(plain) || !column.times.is_empty() && named(&column.name, &TIME)
+    let called = || named(&column.name, &TIME) && !named(&column.name, &PHONE);
+    !column.times.iter().all(TimeSurvey::is_of_digits) || !column.times.is_empty() && called()
 }
 
 /// Whether its name says that it is the arm.
@@ -204,6 +220,11 @@ pub fn is_nearly_distinct(column: &ColumnSurvey) -> bool {
 /// Whether a column is called as amounts are.
 pub fn is_named_money(column: &ColumnSurvey) -> bool {
     named(&column.name, &MONEY)
+}
+
+/// Whether a column is called as amounts are, or its cells are written as such are.
+pub fn may_be_amounts(column: &ColumnSurvey) -> bool {
+    is_named_money(column) || most(column, column.figures) && !may_be_dialled(column)
 }
 
 /// Whether a column may be amounts of money: how sure.
@@ -249,8 +270,8 @@ pub fn stray_amount(column: &ColumnSurvey) -> Option<String> {
              says it"
         ),
         None if shown.chars().all(digits) => {
-            "It is written otherwise than the cells before it: write all amounts alike, without separators \
-             of thousands, and say the sign before decimals by --decimal if it is a comma"
+            "It is written otherwise than the cells before it: write all amounts alike; --decimal says what \
+             stands before decimals, and --thousands what separates thousands"
                 .to_owned()
         }
         None => "Write amounts as numbers alone (2001.50), and leave the cell empty where there is none"
@@ -297,7 +318,7 @@ pub fn described(column: &ColumnSurvey) -> String {
         IdentifierSort::Phone => facts.push("telephone numbers".to_owned()),
         IdentifierSort::Other => {}
     }
-    if let [way, ..] = &column.times[..] {
+    if let Some(way) = column.times.first().filter(|_| is_time(column)) {
         let forms: Vec<String> =
             column.times.iter().filter_map(|way| Some(way.form.as_ref()?.to_string())).collect();
         let form = if forms.is_empty() { String::new() } else { format!(" as {}", forms.join(" or ")) };
@@ -314,10 +335,13 @@ pub fn described(column: &ColumnSurvey) -> String {
             facts.push(format!("{} with zeros in front", column.padded));
         }
         if numbers.decimals > 0 {
-            facts.push(format!("up to {} decimals", numbers.decimals));
+            facts.push(format!("up to {}", page::numbers::counted(numbers.decimals.into(), "decimal")));
         }
         if numbers.negative > 0 {
             facts.push(format!("{} below zero", numbers.negative));
+        }
+        if !column.times.is_empty() && sort(column) == IdentifierSort::Other {
+            facts.push("could be dates in digits, as what counts seconds".to_owned());
         }
     }
     match &column.values[..] {
@@ -396,6 +420,36 @@ mod tests {
             assert_eq!(sort_of(name, padded), (Phone, true), "{name}");
             assert_eq!(sort_of(name, ["1", "2", "3"]), (Other, false), "{name}");
         }
+    }
+
+    /// Telephone and customer numbers in digits alone fit seconds since 1970, too.
+    #[test]
+    fn digits_are_dates_where_the_name_says_so() {
+        let seen = |name: &str, cells: [&str; 2]| {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("a.csv");
+            std::fs::write(&file, format!("{name};x\n{};1\n", cells.join(";1\n"))).unwrap();
+            let seen = data::survey::survey((&file).into()).unwrap().columns[0].clone();
+            (sort(&seen), is_time(&seen), described(&seen))
+        };
+        use IdentifierSort::{Other, Phone};
+        for cells in [["01511234567", "01711234568"], ["1511234567", "1711234568"], ["0301234567"; 2]] {
+            let (sort, time, told) = seen("Telefon", cells);
+            assert_eq!((sort, time), (Phone, false), "{cells:?}");
+            assert!(told.starts_with("telephone numbers") && !told.contains("dates"), "{told}");
+        }
+        let (sort, time, told) = seen("Kundennummer", ["1710000000", "1710000001"]);
+        assert_eq!((sort, time), (Other, false));
+        assert!(told.starts_with("numbers, 1710000000 to 1710000001; could be dates in digits"), "{told}");
+        for (name, cells) in [("created", ["1710000000", "1710000001"]), ("Datum", ["20260301", "20260302"])]
+        {
+            let (sort, time, told) = seen(name, cells);
+            assert_eq!((sort, time), (Other, true), "{name}");
+            assert!(told.starts_with("dates"), "{told}");
+        }
+        // Several spellings of one column.
+        assert_eq!(seen("a", ["01511234567", "+49 151 1234568"]).0, Phone);
+        assert!(seen("phone_day", ["2026-03-01", "2026-03-02"]).1, "text of a date is one");
     }
 
     #[test]

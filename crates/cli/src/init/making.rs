@@ -413,27 +413,70 @@ impl<'a> Making<'a> {
     /// # Errors
     /// When columns that are used have different ones.
     pub fn decimals(&mut self, name: &str) -> Result<(), Error> {
-        let column = self.column(name)?;
-        let sign = column.numbers.as_ref().and_then(|numbers| numbers.decimal);
-        let points = column.numbers.as_ref().is_some_and(|numbers| numbers.decimals > 0 && sign.is_none());
-        match (sign, self.format.decimal) {
-            (Some(_), None) if column.numbers.as_ref().is_some_and(|numbers| numbers.unsure) => {
-                return Err(Error::input(format!(
-                    "{}, column \"{name}\": every comma in its numbers stands before three digits, so it \
-                     may stand before decimals or separate thousands: say --decimal , where it stands before \
-                     decimals; where it separates thousands, write the numbers without it",
-                    self.data.display()
-                )));
-            }
+        self.thousands(name)?;
+        let Some(numbers) = &self.column(name)?.numbers else { return Ok(()) };
+        let (sign, points) = (numbers.decimal, numbers.decimals > 0 && numbers.decimal.is_none());
+        match (sign, self.format.numbers().decimal) {
             (Some(sign), None) => {
-                let text = if sign == DecimalSign::Comma { "," } else { "." };
-                self.because("decimal", format!("\"{text}\""), format!("numbers of {name} are written so"));
+                let text = format!("\"{}\"", sign.character());
+                self.because("decimal", text, format!("numbers of {name} are written so"));
                 self.format.decimal = Some(sign);
             }
             (Some(sign), Some(said)) if sign != said => return Err(self.two_signs(name)),
             (None, Some(DecimalSign::Comma)) if points => return Err(self.two_signs(name)),
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Asks what separates thousands in a column of numbers, where that is not certain.
+    fn thousands(&mut self, name: &str) -> Result<(), Error> {
+        let Some(numbers) = &self.column(name)?.numbers else { return Ok(()) };
+        let known = self.format.numbers();
+        let place = format!("{}, column \"{name}\"", self.data.display());
+        let sign = match (numbers.unsure, numbers.thousands) {
+            _ if known.grouped => return Ok(()),
+            (Some(sign), _) if known.decimal.is_none() => {
+                let of = sign.character();
+                let question = format!(
+                    "{place}: every \"{of}\" in its numbers stands before three digits. Does it stand before \
+                     decimals, or does it separate thousands?"
+                );
+                let answers = ["before decimals", "between thousands"].map(str::to_owned);
+                let flag = format!("--decimal {of} or --thousands {of}");
+                if self.how.choose(&flag, &question, &answers, None)? == 0 {
+                    self.because("decimal", format!("\"{of}\""), "as it was answered");
+                    self.format.decimal = Some(sign);
+                    return Ok(());
+                }
+                sign
+            }
+            (Some(sign), _) if known.decimal == Some(sign.other()) => return self.ask_thousands(name, sign),
+            (_, Some(sign)) => return self.ask_thousands(name, sign),
+            _ => return Ok(()),
+        };
+        self.separate(sign)
+    }
+
+    /// Asks whether a sign separates thousands, by which alone all cells of a column are numbers.
+    fn ask_thousands(&mut self, name: &str, sign: DecimalSign) -> Result<(), Error> {
+        let of = sign.character();
+        let question = format!(
+            "{}, column \"{name}\": some numbers have \"{of}\" before three digits (1{of}234). Does it \
+             separate thousands in all of them?",
+            self.data.display()
+        );
+        let flag = format!("--thousands {of}");
+        self.how.choose(&flag, &question, &["yes".to_owned()], Some(0))?;
+        self.separate(sign)
+    }
+
+    /// Looks at the data once more, with this sign between thousands.
+    fn separate(&mut self, sign: DecimalSign) -> Result<(), Error> {
+        self.because("thousands", format!("\"{}\"", sign.character()), self.how.why());
+        self.format.thousands = Some(sign);
+        self.format = self.format.clone().gathered().map_err(Error::input)?;
+        self.survey = survey(self.location())?;
         Ok(())
     }
 

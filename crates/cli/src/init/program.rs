@@ -183,6 +183,7 @@ fn columns(
     }
     let mut told = Vec::new();
     for name in &names {
+        making.decimals(name)?;
         let seen = making.column(name)?;
         let flag = format!("--unit {name}=UNIT");
         let said = args.units.iter().filter_map(|said| said.split_once('='));
@@ -198,7 +199,6 @@ fn columns(
             None => None,
         };
         let CellUse { line, bounds, why } = column(seen, unit.as_deref()).map_err(refused)?;
-        making.decimals(name)?;
         let called = program.add(&making.party, name, &line, bounds.as_ref());
         making.because(&called, &line, why);
         let number = bounds.is_some();

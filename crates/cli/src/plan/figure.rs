@@ -15,8 +15,13 @@ use terminal::output;
 /// # Errors
 /// When the study has no interval, nobody guesses what outcomes are like, or the file cannot be written.
 pub fn write(file: &Path, study: &Study, assumed: &Assumed, own: Option<&InputReport>) -> Result<(), Error> {
+    let Question::Lift(lift) = &study.kind else {
+        return Err(Error::input(
+            "--figure of `tacit plan` and `tacit check` draws the interval of a lift study, and this is \
+             none: `tacit simulate STUDY --figure FILE` draws how wide the noise of a program's answers is",
+        ));
+    };
     let curves = interval_curves(study, assumed, own)?;
-    let Question::Lift(lift) = &study.kind else { return Err(Error::misuse("a lift study has intervals")) };
     let (unit, level) = (job::told::unit(study), lift.release.confidence.percent());
     let up = |setting| match setting {
         "clamp" => "in % of the mean there".to_owned(),
@@ -57,7 +62,9 @@ pub fn write(file: &Path, study: &Study, assumed: &Assumed, own: Option<&InputRe
         head: &["setting", "value", "half of the interval", "of which chance alone", "in % of the mean"],
         rows: rows.collect(),
     };
-    output::write_file(file, page.html().as_bytes())
+    output::write_file(file, page.html().as_bytes())?;
+    output::say(&format!("Page: {}", file.display()));
+    Ok(())
 }
 
 /// The interval, the part of it that no privacy would take away, and where this study stands; of clamps in

@@ -6,6 +6,7 @@ use job::kept::{KeptStage, KeptStudy, KeptSummary, drop_kept, summaries};
 use page::numbers;
 use serde::Serialize;
 use std::path::Path;
+use std::time::SystemTime;
 use study::party::{PartySettings, PartySetup};
 use terminal::output;
 
@@ -43,7 +44,7 @@ pub fn show(party: &Path, json: bool) -> Result<(), Error> {
 }
 
 fn lines(run: &KeptSummary) -> String {
-    let until = run.until.as_ref().map_or_else(String::new, |day| format!(", kept until {day}"));
+    let until = run.until.as_ref().map_or_else(String::new, |day| until(day, &today()));
     let size = numbers::bytes(run.bytes);
     let name = base::clean(&run.run);
     match (&run.study, &run.begun, &run.stage) {
@@ -59,6 +60,17 @@ fn lines(run: &KeptSummary) -> String {
     }
 }
 
+fn today() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    study::time::date(now.map_or(0, |since| since.as_secs() as i64))
+}
+
+fn until(day: &str, today: &str) -> String {
+    // Days of ISO 8601 are in the order of their text.
+    let past = if day < today { ", which is past: another run that begins removes it" } else { "" };
+    format!(", kept until {day}{past}")
+}
+
 fn come_to(stage: &KeptStage) -> String {
     if let Some(held) = stage.match_units_held {
         return format!("rows are read; {held} units of their match are held");
@@ -66,7 +78,8 @@ fn come_to(stage: &KeptStage) -> String {
     if !stage.matched {
         return "rows are read".to_owned();
     }
-    let units = format!("{} units are held, {} attempts failed", stage.units_held, stage.failed);
+    let attempts = if stage.failed == 1 { "1 attempt".into() } else { format!("{} attempts", stage.failed) };
+    let units = format!("{} units are held, {attempts} failed", stage.units_held);
     match (stage.sealed, stage.releasing) {
         (_, true) => "all is computed, and its release began".to_owned(),
         (true, false) => "all is computed".to_owned(),
@@ -88,4 +101,16 @@ pub fn remove(args: &DropArgs, json: bool) -> Result<(), Error> {
     }
     let text = if dropped.is_empty() { "no run was kept".to_owned() } else { dropped.join("\n") };
     output::print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_that_is_past_is_said() {
+        assert_eq!(until("2026-11-27", "2026-11-27"), ", kept until 2026-11-27");
+        assert!(until("2026-11-25", "2026-11-27").contains("which is past"));
+        assert_eq!(today().len(), 10);
+    }
 }

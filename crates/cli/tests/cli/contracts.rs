@@ -390,7 +390,8 @@ fn a_plan_with_prices_says_hours_machines_and_dollars() {
     let text = plan(&["--between", "internet"]).fine().stdout;
     for part in [
         "what it costs, by prices of 2026-11-26:",
-        "machines   2 machines of each party",
+        "machines   2 machines of 32 cores of each party",
+        "share_used in the file of prices",
         "dollars    between zones: ",
         "on demand if no core were held idle",
         "cheapest   over the internet: ferret; a study has it that says ot = \"ferret\" under [compute]",
@@ -399,6 +400,13 @@ fn a_plan_with_prices_says_hours_machines_and_dollars() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // The answer comes first, and no other time stands beside it.
+    let first = text.lines().next().unwrap();
+    assert!(first.contains(" on 2 machines of 32 cores of each party; $"), "{text}");
+    let total: Vec<&str> = text.lines().filter(|line| line.starts_with("total ")).collect();
+    assert!(total.len() == 2 && total[1].split_whitespace().count() > 4, "{text}");
+    let time = first.trim_start_matches("answer").trim_start().split(" on ").next().unwrap();
+    assert!(total[1].ends_with(time) && !total[0].contains(" s"), "{text}");
     // Without prices nothing changes, and nobody is told a place for nothing.
     let plain = tacit(["plan", &study, "--rows", "10k", "--json"]).fine().json();
     assert!(plain["bill"].is_null() && plain["stages"][0]["core_seconds"].is_number());

@@ -215,6 +215,10 @@ fn took_up(report: &Value) {
     let stages = report["stages"].as_array().unwrap();
     let matched = stages.iter().find(|stage| stage["name"] == "match").unwrap();
     assert_eq!(matched["bytes_sent"], serde_json::json!([0, 0]), "{matched:#}");
+    // What it cost the processes of before is beside that.
+    let before = &matched["before"];
+    assert!(before["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{matched:#}");
+    assert!(before["bytes_sent"].as_array().is_some_and(|sent| sent.iter().all(|b| *b != 0)), "{matched:#}");
 }
 
 /// A run is shown while it is kept, goes on after three kills without another match, and is gone at the end.
@@ -225,7 +229,7 @@ fn a_killed_coordinator_goes_on() {
     let party = |name: &str| world.path(&format!("{name}.toml"));
     assert!(world.comes_to(0, 3, "the first run") && world.comes_to(1, 3, "the first run"));
     // A second coordinator of a party is kept out while the first one leads.
-    world.start(0).end().failed(2, &["another process of this machine leads a run"]);
+    world.start(0).end().failed(1, &["another process of this machine", " leads a run whose state is in "]);
     // Both coordinators die.
     all.into_iter().for_each(|mut side| side.kill());
     let shown = tacit(["state".as_ref(), "show".as_ref(), party(NAMES[0]).as_os_str(), "--json".as_ref()]);
@@ -238,9 +242,14 @@ fn a_killed_coordinator_goes_on() {
         took_up(report);
         assert_eq!(report["workers"]["units"], 2);
         // Both were killed as the units were begun, and one of them again.
-        let failed = report["workers"]["failed"].as_array().unwrap().len() as u64;
-        let before = report["workers"]["failed_before"].as_u64().unwrap();
-        assert!((1..=failed).contains(&before), "{report:#}");
+        let workers = &report["workers"];
+        let by_sort = workers["failed_before_by"].as_array().unwrap();
+        let sum: u64 = by_sort.iter().map(|of| of["count"].as_u64().unwrap()).sum();
+        assert!(sum > 0 && workers["failed_before"] == sum, "{report:#}");
+        let peaks = workers["memory"].as_array().unwrap();
+        let coordinator = |peak: &&Value| peak["process"] == "coordinator" && peak["before"] == false;
+        assert_eq!(peaks.iter().filter(coordinator).count(), 1, "{report:#}");
+        assert!(peaks.iter().all(|peak| peak["peak_memory_bytes"].as_u64() > Some(1 << 20)), "{report:#}");
     }
     assert!((0..2).all(|party| world.runs(party).is_empty()), "a run that has ended leaves something");
     let shown = tacit(["state".as_ref(), "show".as_ref(), party(NAMES[0]).as_os_str()]).fine();
@@ -270,6 +279,38 @@ fn a_join_that_one_side_lost_is_matched_again() {
     for side in [world.start(0), world.start(1)] {
         let report = world.check(side, "one side lost its shares");
         assert_eq!(report["disclosed"]["resumed"], false, "{report:#}");
+    }
+}
+
+/// A run that begins anew although something is kept says why, at both sides.
+#[test]
+fn what_is_kept_in_vain_is_said() {
+    let world = World::matched(JOINS[0]);
+    let party = |name: &str| world.path(&format!("{name}.toml"));
+    // Of what names the run, a byte of what its key is made of.
+    let (named, bytes) = {
+        let named = world.runs(0)[0].join("run");
+        let bytes = std::fs::read(&named).unwrap();
+        (named, bytes)
+    };
+    let mut other = bytes.clone();
+    *other.last_mut().unwrap() ^= 1;
+    std::fs::write(&named, other).unwrap();
+    let checked = tacit(["check".as_ref(), party(NAMES[0]).as_os_str()]).fine();
+    let said = checked.stdout + &checked.stderr;
+    assert!(said.contains("keeps what this party cannot open"), "{said}");
+    std::fs::write(&named, bytes).unwrap();
+    let works = party(NAMES[1]);
+    tacit(["state".as_ref(), "drop".as_ref(), works.as_os_str(), "--all".as_ref()]).fine();
+    let all = [world.start(0), world.start(1)];
+    let says = [
+        format!("this side holds a match of these data and {} holds none", NAMES[1]),
+        format!("{} holds a match of these data and this side holds none", NAMES[0]),
+    ];
+    for (side, said) in all.into_iter().zip(says) {
+        let done = side.end().fine();
+        assert!(done.stderr.contains(&said), "{said}: {}", done.stderr);
+        assert_eq!(done.json()["view"]["outputs"][0]["value"], world.truth.to_string());
     }
 }
 

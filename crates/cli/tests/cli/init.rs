@@ -385,8 +385,13 @@ fn commas_that_could_separate_thousands_are_not_read_as_decimals() {
     let sales = "email,day,amount\na@b.de,2026-03-01,950\nc@d.de,2026-03-02,\"1,234\"\ne@f.de,,\n";
     std::fs::write(folder.path().join("sales.csv"), sales).unwrap();
     let line = "init lift --advertiser sales.csv --yes";
-    in_folder(folder.path(), line).failed(2, &["column \"amount\"", "separate thousands", "say --decimal ,"]);
-    in_folder(folder.path(), &format!("{line} --decimal ,")).fine();
+    in_folder(folder.path(), line)
+        .failed(2, &["column \"amount\"", "separate thousands", "say it by --decimal , or --thousands ,"]);
+    for (said, scale) in [("--decimal ,", true), ("--thousands ,", false)] {
+        in_folder(folder.path(), &format!("{line} {said}")).fine();
+        assert_eq!(read(&folder.path().join("lift/study.toml")).contains("scale = 1000"), scale);
+        std::fs::remove_dir_all(folder.path().join("lift")).unwrap();
+    }
 }
 
 /// A mailing of three arms, and what its people spent.

@@ -2,7 +2,7 @@
 
 use crate::init::{in_folder, table};
 use crate::support::parties::mixed;
-use crate::support::{Done, command, read};
+use crate::support::{Done, Running, command, read};
 use std::path::Path;
 
 /// Files of a mailing and of a shop where three of ten buy, most of them for little and some for much.
@@ -228,4 +228,143 @@ fn a_later_study_goes_on_with_a_ledger_and_its_key() {
     assert!(text.contains("ledger   = \"../lift/publisher.ledger\""), "{text}");
     assert!(text.contains("identity = \"../lift/publisher.key\""), "{text}");
     assert!(!folder.path().join("second/publisher.key").exists());
+}
+
+/// Telephone numbers of a spreadsheet are digits alone, as seconds since 1970 are.
+#[test]
+fn telephone_numbers_in_digits_are_no_dates() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path(), "p1.csv", "Telefon,x", |i| format!("01511{i:06},{}", i % 3), 200);
+    table(folder.path(), "p2.csv", "Rufnummer,y", |i| format!("+49 1511 {i:06},{}", i % 3), 200);
+    let run = |line: &str| in_folder(folder.path(), line);
+    let study = |folder_of: &str| read(&folder.path().join(folder_of).join("study.toml"));
+    run("init match --data p1.csv --out pm")
+        .failed(2, &["\"Telefon\" have no country", "--country CODE|none"]);
+    let begun = run("init match --data p1.csv --out pm --country 49").fine();
+    assert!(
+        begun.stderr.contains("telephone numbers") && !begun.stderr.contains("dates"),
+        "{}",
+        begun.stderr
+    );
+    assert!(study("pm").contains("{ name = \"Telefon\", normalise = [\"phone:49\"] }"), "{}", study("pm"));
+    run("init match --data p2.csv --study pm/study.toml").fine();
+    let own = read(&folder.path().join("pm/p2.toml"));
+    assert!(own.contains("columns = { \"Telefon\" = \"Rufnummer\" }"), "{own}");
+    // Without a country the other spellings match nobody: whoever completes the study is asked.
+    run("init match --data p1.csv --out plain --country none").fine();
+    let line = "init match --data p2.csv --study plain/study.toml --id Rufnummer";
+    run(&line.replace(" --id Rufnummer", "")).failed(2, &["say it by --id COLUMN"]);
+    run(line).fine();
+    // Digits of customers are numbers; and a country that changes nothing is told.
+    table(folder.path(), "c.csv", "Kundennummer,x", |i| format!("{},{}", 1_710_000_000 + i, i % 3), 200);
+    let done = run("init match --data c.csv --out c").fine();
+    assert!(done.stderr.contains("numbers, 1710000000 to 1710000199"), "{}", done.stderr);
+    table(folder.path(), "m.csv", "email,x", |i| format!("p{i}@e.org,{}", i % 3), 200);
+    let done = run("init match --data m.csv --out m --country 49").fine();
+    assert!(
+        done.stderr.contains("note: --country 49 is used by nothing: email is compared"),
+        "{}",
+        done.stderr
+    );
+}
+
+/// Amounts that are all whole are amounts by every decimal sign, and events are not counted in silence.
+#[test]
+fn whole_amounts_are_values_of_events() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), 2400);
+    let begun = read(&folder.path().join("lift/study.toml"));
+    let made = |file: &str, more: &str| {
+        std::fs::write(folder.path().join("lift/study.toml"), &begun).unwrap();
+        let _ = std::fs::remove_file(folder.path().join("lift/advertiser.toml"));
+        in_folder(folder.path(), &format!("init lift --advertiser {file} --study lift/study.toml {more}"))
+    };
+    let value = || {
+        let study = read(&folder.path().join("lift/study.toml"));
+        study.lines().find(|line| line.starts_with("value ")).unwrap_or_default().to_owned()
+    };
+    for more in ["", "--decimal ,", "--decimal ."] {
+        made("sales.csv", more).fine();
+        assert_eq!(
+            value(),
+            "value      = { column = \"amount_eur\", type = \"u32\", unit = \"EUR\" }",
+            "{more}"
+        );
+    }
+    // 1.234 euros, as they are written in Germany.
+    let sales = read(&folder.path().join("sales.csv")).replace(",2026-02-20,1", ",2026-02-20,1.21");
+    std::fs::write(folder.path().join("grouped.csv"), sales).unwrap();
+    made("grouped.csv", "").failed(2, &["--decimal . or --thousands ."]);
+    made("grouped.csv", "--thousands .").fine();
+    assert_eq!(value(), "value      = { column = \"amount_eur\", type = \"u32\", unit = \"EUR\" }");
+    assert!(read(&folder.path().join("lift/advertiser.toml")).contains("thousands = \".\"\n"));
+    in_folder(folder.path(), "check lift/advertiser.toml").fine();
+    // Whoever says a unit does not mean to count events.
+    let unnamed = read(&folder.path().join("sales.csv")).replace("amount_eur", "x");
+    std::fs::write(folder.path().join("unnamed.csv"), unnamed).unwrap();
+    made("unnamed.csv", "--unit EUR").failed(2, &["--unit EUR is of amounts", "--value 1"]);
+    made("unnamed.csv", "--unit EUR --value x").fine();
+}
+
+/// A match of nobody ends a run before its result is charged, and is told by a match alone.
+#[test]
+fn a_match_of_nobody_is_told_before_anything_is_released() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), 2400);
+    let sales = read(&folder.path().join("sales.csv")).replace("@e.org", "@other.org");
+    std::fs::write(folder.path().join("sales.csv"), sales).unwrap();
+    let address = base::free_address().unwrap();
+    in_folder(
+        folder.path(),
+        &format!("init lift --advertiser sales.csv --study lift/study.toml --peer {address}"),
+    )
+    .fine();
+    let run = |more: &str| {
+        let lines = [format!("publisher.toml --listen {address}"), "advertiser.toml".to_owned()];
+        let halves = lines.map(|line| {
+            let line = format!("run lift/{line} {more}");
+            let mut half = command(line.split_whitespace());
+            half.current_dir(folder.path());
+            Running::start(half)
+        });
+        halves.map(Running::end)
+    };
+    // Each ends by itself, or hears that the other one does.
+    let ended = run("");
+    let text = ended.iter().map(|done| done.stderr.as_str()).collect::<String>();
+    assert!(ended.iter().all(|done| done.code == 5), "{text}");
+    for part in ["before its result is computed", "hardly anybody", "--spend-anyway at both"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    for done in run("--spend-anyway") {
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(done.stdout.contains("hardly anybody"), "{}", done.stdout);
+    }
+}
+
+/// Rows without an identifier are said as what they are.
+#[test]
+fn empty_identifiers_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mail = |i: u64| match i % 1000 {
+        7 => format!(",{},2026-02-03", i % 2),
+        _ => format!("p{i}@e.org,{},2026-02-03", i % 2),
+    };
+    table(folder.path(), "mails.csv", "E-Mail,arm,sent", mail, 3000);
+    in_folder(folder.path(), "init lift --publisher mails.csv --control 0 --out lift")
+        .failed(2, &["column \"E-Mail\" looks like who a row is of, and 3 of its 3000 cells are empty"]);
+}
+
+/// A title above the names of columns is told with the flag that skips it, which the party file then has.
+#[test]
+fn titles_above_the_header_are_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let mail = |i: u64| format!("p{i}@e.org,{},2026-02-03", ["mail", "none"][(i % 2) as usize]);
+    table(folder.path(), "plain.csv", "email,arm,sent", mail, 3000);
+    let titled = format!("Export of 2026-02-03\n\n{}", read(&folder.path().join("plain.csv")));
+    std::fs::write(folder.path().join("mails.csv"), titled).unwrap();
+    let line = "init lift --publisher mails.csv --out lift";
+    in_folder(folder.path(), line).failed(2, &["line 3 has 3 cells", "(or --header-line 3)"]);
+    in_folder(folder.path(), &format!("{line} --header-line 3")).fine();
+    assert!(read(&folder.path().join("lift/publisher.toml")).contains("header_line = 3\n"));
 }

@@ -208,6 +208,13 @@ fn a_match_goes_on_after_its_coordinators_are_killed() {
         let workers = &report["workers"];
         let failed = workers["failed"].as_array().unwrap();
         assert!(failed.iter().all(|failed| failed["unit"].as_u64() < Some(4)), "{workers:#}");
+        // What the killed ones had taken is told, and the memory of workers of the match.
+        let stages = report["stages"].as_array().unwrap();
+        let of_match = stages.iter().find(|stage| stage["name"] == "match").unwrap();
+        assert!(of_match["before"]["seconds"].as_f64() > Some(0.0), "{stages:#?}");
+        let peaks = workers["memory"].as_array().unwrap();
+        let of_workers = |peak: &&Value| peak["process"] == "worker" && peak["stage"] == "match";
+        assert!(peaks.iter().any(|peak| of_workers(&peak)), "{workers:#}");
         // One that was sooner done than killed is taken up whole.
         if report["disclosed"]["resumed"] == false {
             assert_eq!(workers["match_units"], 12, "{workers:#}");

@@ -109,6 +109,14 @@ impl House {
         house
     }
 
+    /// One whose file and data are in a folder already; it listens at `address`.
+    pub fn of(folder: tempfile::TempDir, address: SocketAddr) -> Self {
+        let mut house = Self { folder, address, running: None };
+        house.tacit(&["accept"], &[]);
+        house.start();
+        house
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -1,6 +1,7 @@
 //! `tacit service` as its people and its attackers meet it: a process, TLS, HTTP and the command line.
 
 mod agreed;
+mod api;
 mod demo;
 mod hostile;
 mod house;

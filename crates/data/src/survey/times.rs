@@ -44,6 +44,16 @@ pub struct TimeSurvey {
     pub high: i64,
 }
 
+impl TimeSurvey {
+    /// Whether cells are digits alone, which other numbers are as well: seconds since 1970, `20260315`, or
+    /// the number of a day in a spreadsheet.
+    #[must_use]
+    pub fn is_of_digits(&self) -> bool {
+        let fields = |text: &str| text.bytes().all(|byte| byte == b'%' || byte.is_ascii_alphabetic());
+        self.kind == TimeKind::Seconds || self.form.as_ref().is_some_and(|form| fields(&form.to_string()))
+    }
+}
+
 /// What cells say of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeKind {
@@ -144,7 +154,9 @@ fn read(form: Option<&DateForm>, said: bool, cell: TableCell<'_>) -> Option<(Tim
             CellTime::Day(days) => Some((TimeKind::Day, days * DAY)),
             CellTime::Instant(seconds) => Some((TimeKind::Instant, seconds)),
             CellTime::Wall(seconds) => Some((TimeKind::Wall, seconds)),
-            CellTime::Count(count) => UNIX.contains(&count).then_some((TimeKind::Seconds, count)),
+            // Telephone numbers have zeros in front; what counts seconds writes none.
+            CellTime::Count(count) => (UNIX.contains(&count) && (count == 0 || !text.starts_with('0')))
+                .then_some((TimeKind::Seconds, count)),
             CellTime::Long => None,
         },
         (Some(DateForm::Spreadsheet), cell) => {
@@ -208,6 +220,7 @@ mod tests {
         let both: Vec<String> = forms(&["26/03/01"]).map(|way| way.0).collect();
         assert_eq!(both, ["%d/%m/%y", "%y/%m/%d"]);
         assert!(ways(&["1", "299999999"]).is_empty());
+        assert!(ways(&["01511234567"]).is_empty() && ways(&["0301234567", "1772323200"]).is_empty());
         assert!(ways(&["12", "2026-03-01"]).is_empty() && ways(&["a"]).is_empty());
         assert!(ways(&["1772323200", "2026-03-01"]).is_empty());
     }

@@ -257,8 +257,7 @@ fn amounts_have_the_decimals_of_their_scale() {
     assert_eq!(
         value("1,50", ""),
         Err("a.csv, line 2, column \"amount\": \"1,50\" has a comma: if decimals stand behind it, \
-             add decimal = \",\" under [format] of the party file (or --decimal ,); if it separates \
-             thousands, write the number without it"
+             add decimal = \",\" under [format] of the party file (or --decimal ,)"
             .to_owned())
     );
     assert_eq!(
@@ -267,12 +266,36 @@ fn amounts_have_the_decimals_of_their_scale() {
              takes; round it, or agree on a finer one"
             .to_owned())
     );
-    assert!(value("1.149", "decimal = \",\"").unwrap_err().contains("write the number without it"));
+    assert!(value("1.149", "decimal = \",\"").unwrap_err().contains("add thousands = \".\""));
+    assert_eq!(value("1.149", "thousands = \".\""), Ok(114_900));
+    assert_eq!(value("1.149,5", "thousands = \".\""), Ok(114_950));
     assert!(value("42949672.96", "").unwrap_err().contains("is out of range"));
     assert_eq!(value("+5", ""), Ok(500));
     for wrong in ["EUR 5", "+-5"] {
         assert!(value(wrong, "").unwrap_err().contains("is not a number such as 12 or 149.28"), "{wrong}");
     }
+}
+
+/// What stands above the names of columns is no row.
+#[test]
+fn lines_above_the_header_are_named_and_skipped() {
+    let rows = "child_id;onset;severity;amount\r\na;200;paralytic;5\r\nb;201;paralytic;x\r\n";
+    let title = format!("Export vom 03.02.2026\r\n\r\n{rows}");
+    let whole = |text: &str, format: &str| events(text, format, &[MONEY]).map(|_| ()).unwrap_err();
+    for title in [title.clone(), format!("Export;;;\r\nBonn\r\n{rows}")] {
+        let error = whole(&title, "");
+        assert!(
+            error.contains("line 3 has 4 cells, and the first line has one: if that is a title"),
+            "{error}"
+        );
+        assert!(error.contains("(or --header-line 3)"), "{error}");
+    }
+    let error = whole(&title, "header_line = 3");
+    assert!(error.starts_with("a.csv, line 5, column \"amount\": \"x\" is not a number"), "{error}");
+    assert_eq!(whole(&title, "header_line = 9"), "a.csv: header_line is 9, and the file has 5 lines");
+    assert!(whole(rows, "header_line = 1").starts_with("a.csv, line 3, column"));
+    let said = "sep=;\r\nchild_id;onset;severity;amount\r\na;200;paralytic;5\r\n";
+    assert_eq!(events(said, "header_line = 2", &[MONEY]).unwrap().0, [[(200, 500)]]);
 }
 
 #[test]
@@ -369,6 +392,15 @@ fn excel_files_are_read_with_their_dates() {
     let path = desk.file("rows.xlsx", &bytes);
     let (rows, report) = read_registry(&path, &InputFormat::NONE).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((rows, report.forms, report.rows_read), (plain, vec!["sheet \"Sheet1\"".to_owned()], 2));
+    let titled = workbook(|sheet| {
+        sheet.write(0, 0, "Export").unwrap();
+        sheet.write_row(2, 0, ["17", "vaccine", "1954-04-26"]).unwrap();
+        sheet.write_row(3, 0, ["zoë", "placebo", "1954-04-27"]).unwrap();
+    });
+    let path = desk.file("titled.xlsx", &titled);
+    let error = read_registry(&path, &InputFormat::NONE).expect_err("a title").to_string();
+    assert!(error.contains("titled.xlsx: row 2 has 4 cells, and the first row has one"), "{error}");
+    assert_eq!(read_registry(&path, &said("header_line = 2")).expect("read").0, plain);
     let wrong = workbook(|sheet| {
         for row in [2, 3] {
             sheet.write(row, 0, row).unwrap();

@@ -7,16 +7,9 @@ use base::ChannelError;
 use kernels::{Block, GfKey, Place, gf_digest};
 use net::{Channel, InPlace, Peeked};
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Blocks that are taken out of a ring at a time: what is hashed is in the nearest cache.
 const TAKEN: usize = 512;
-
-/// Frames from which on a second thread is worth waking, and processors from which on there is one to spare:
-/// four parties of one host have two such threads each, and two that wait.
-const HELPED: usize = 4;
-const HELPED_CORES: usize = 16;
 
 /// Frames under way in the rings.
 #[derive(Default)]
@@ -28,48 +21,9 @@ pub(super) struct PlacedFrames {
     checked: usize,
     /// The head of the frame after them, which does not fit what is wanted.
     next: Option<FrameHead>,
-    helper: Option<HashHelper>,
-}
-
-/// A thread that hashes half of the frames. It ends with the channel.
-struct HashHelper {
-    give: Sender<(Arc<GfKey>, Vec<Vec<Place>>)>,
-    take: Receiver<Vec<[Block; 2]>>,
-}
-
-impl HashHelper {
-    /// `None` where the system gives no thread: then the caller's does it all.
-    fn start() -> Option<Self> {
-        let ((give, jobs), (results, take)) = (channel::<(Arc<GfKey>, Vec<Vec<Place>>)>(), channel());
-        let work = move || {
-            for (key, bodies) in jobs {
-                if results.send(digests_of(&key, &bodies)).is_err() {
-                    return;
-                }
-            }
-        };
-        std::thread::Builder::new().name("hash".into()).spawn(work).ok()?;
-        Some(Self { give, take })
-    }
 }
 
 impl PlacedFrames {
-    /// The digests of bodies.
-    fn digests(&mut self, key: &Arc<GfKey>, mut bodies: Vec<Vec<Place>>) -> Vec<[Block; 2]> {
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        if bodies.len() >= HELPED && self.helper.is_none() && cores() >= HELPED_CORES {
-            self.helper = HashHelper::start();
-        }
-        let helper = self.helper.as_ref().filter(|_| bodies.len() >= HELPED);
-        let Some(helper) = helper else { return digests_of(key, &bodies) };
-        let rest = bodies.split_off(bodies.len().div_ceil(2));
-        let given = helper.give.send((key.clone(), rest.clone())).is_ok();
-        let mut digests = digests_of(key, &bodies);
-        let helped = if given { helper.take.recv().ok() } else { None };
-        digests.extend(helped.unwrap_or_else(|| digests_of(key, &rest)));
-        digests
-    }
-
     /// The head of the next frame, if it was looked at already.
     pub(super) fn take_seen(&mut self) -> Result<Option<FrameHead>, ChannelError> {
         if self.seen.is_empty() {
@@ -87,10 +41,6 @@ fn whole(body: usize) -> u64 {
 /// Whether rings are long enough that frames of any length go on while others are written.
 pub(super) fn fits(rings: &ShmChannel) -> bool {
     rings.ring() >= 4 * whole(FRAME_BYTES)
-}
-
-fn digests_of(key: &GfKey, bodies: &[Vec<Place>]) -> Vec<[Block; 2]> {
-    bodies.iter().map(|places| digest_of(key, places)).collect()
 }
 
 /// The digests of length and body of a frame whose body lies in these places.
@@ -178,13 +128,9 @@ impl<C: Channel> InPlace for SealedChannel<C> {
                 return Err(ChannelError::Io("nothing was reserved".into()));
             }
             let lengths: Vec<usize> = this.placed.reserved.drain(..messages).collect();
-            let (ring, mut ahead, mut bodies) = (this.ring()?, 0, Vec::new());
-            for &body in &lengths {
-                bodies.push(ring.places_out(ahead + HEAD_BYTES as u64, body));
-                ahead += whole(body);
-            }
-            let digests = this.placed.digests(&this.keys.send.hash, bodies);
-            for (body, digests) in lengths.into_iter().zip(digests) {
+            for body in lengths {
+                let places = this.ring()?.places_out(HEAD_BYTES as u64, body);
+                let digests = digest_of(&this.keys.send.hash, &places);
                 let head = this.keys.send.head_of(body, digests);
                 let ring = this.ring()?;
                 Place::write_all(&ring.places_out(0, HEAD_BYTES), &head);
@@ -225,17 +171,15 @@ impl<C: Channel> InPlace for SealedChannel<C> {
             if to > this.placed.seen.len() {
                 return Err(ChannelError::Io("nothing is there to check".into()));
             }
-            let lengths: Vec<usize> = this.placed.seen.iter().map(|head| head.length).collect();
-            let mut ahead: u64 = lengths[..from].iter().map(|&body| whole(body)).sum();
-            let (ring, mut bodies) = (this.ring()?, Vec::new());
-            for &body in &lengths[from..to] {
-                bodies.push(ring.places_in(ahead + HEAD_BYTES as u64, body));
+            let mut ahead: u64 = this.placed.seen.range(..from).map(|head| whole(head.length)).sum();
+            for at in from..to {
+                let body = this.placed.seen[at].length;
+                let places = this.ring()?.places_in(ahead + HEAD_BYTES as u64, body);
+                let [_, digest] = digest_of(&this.keys.recv.hash, &places);
+                if !this.placed.seen[at].fits(digest) {
+                    return Err(this.forged("the tag"));
+                }
                 ahead += whole(body);
-            }
-            let digests = this.placed.digests(&this.keys.recv.hash, bodies);
-            let mut frames = this.placed.seen.iter().skip(from).zip(digests);
-            if !frames.all(|(head, [_, digest])| head.fits(digest)) {
-                return Err(this.forged("the tag"));
             }
             this.placed.checked = to;
             Ok(())

@@ -37,6 +37,18 @@ impl PromiseBook {
         self.lock()?.begin_promises(&self.id(of), &of.head())
     }
 
+    /// A match begins that nobody goes on with: it is not written down.
+    pub fn begin_unwritten(&self, of: &UnderWay) -> Result<(), Error> {
+        self.lock()?.match_speaks(&self.id(of))
+    }
+
+    /// The matches of a run that goes are over, whoever puts its folder back.
+    pub fn forget(&self, records: &[LogRecord], place: &str) -> Result<(), Error> {
+        let ids = matches_of(records, place).unwrap_or_default();
+        let mut ledger = self.lock()?;
+        ids.iter().try_for_each(|id| ledger.forget_promises(Some(id)))
+    }
+
     /// Whether the log of a match has all that the ledger knows of; then the ledger knows all that it has.
     pub fn knows(&self, of: &UnderWay) -> Result<bool, Error> {
         let (id, mut ledger) = (self.id(of), self.lock()?);

@@ -2,6 +2,7 @@
 
 use super::join::KeptJoin;
 use super::seconds;
+use super::spent::RunSpent;
 use super::under_way::{MatchingRecord, UnitPin};
 use crate::prepare::Checked;
 use crate::stages::link::LinkFacts;
@@ -27,6 +28,7 @@ const MATCHING: u8 = 4;
 const PIN: u8 = 5;
 const NOTED: u8 = 6;
 const VOID: u8 = 7;
+const SPENT: u8 = 8;
 /// Records of units have their own tags beyond this one, as often as their stage has a number.
 const UNITS: u8 = 16;
 
@@ -42,6 +44,8 @@ pub(crate) enum KeptRecord {
     Pin(UnitPin),
     /// Nobody goes on with it.
     Void,
+    /// What all has cost so far.
+    Spent(Box<RunSpent>),
     /// They are matched, and what came of it lies in the state.
     Matched(Box<MatchedRecord>),
     /// A record of the units of a stage: of the computation, or of the match under way.
@@ -133,7 +137,7 @@ pub struct KeptStage {
     pub units_held: usize,
     /// Attempts at units that were opened or burnt.
     pub attempts: u64,
-    /// Attempts that came to nothing.
+    /// Attempts that came to nothing, in the whole run.
     pub failed: u64,
     /// Whether all units are computed at both.
     pub sealed: bool,
@@ -279,6 +283,7 @@ impl KeptRecord {
             Self::Matched(matched) => json(MATCHED, serde_json::to_vec(matched)),
             Self::Unit(stage, record) => Ok(Self::of_unit(*stage, record)),
             Self::Void => Ok(LogRecord { tag: VOID, payload: Vec::new() }),
+            Self::Spent(spent) => json(SPENT, serde_json::to_vec(spent)),
             Self::Releasing => Ok(LogRecord { tag: RELEASING, payload: Vec::new() }),
         }
     }
@@ -298,6 +303,7 @@ impl KeptRecord {
             PIN => Self::Pin(UnitPin::decode(payload).ok_or_else(unreadable)?),
             MATCHED => Self::Matched(Box::new(serde_json::from_slice(payload).map_err(|_| unreadable())?)),
             VOID => Self::Void,
+            SPENT => Self::Spent(Box::new(serde_json::from_slice(payload).map_err(|_| unreadable())?)),
             RELEASING => Self::Releasing,
             tag => {
                 let stage = tag / UNITS;
@@ -319,14 +325,17 @@ impl KeptStage {
                 // That of a match which is over: what came of it counts.
                 KeptRecord::Void if all.matched => {}
                 KeptRecord::Void => {
-                    (held, floors, all) = (BTreeSet::new(), BTreeMap::new(), Self::default());
+                    (held, floors) = (BTreeSet::new(), BTreeMap::new());
+                    all = Self { failed: all.failed, ..Self::default() };
                 }
                 begins @ (KeptRecord::Matching(_) | KeptRecord::Matched(_)) => {
                     (held, floors) = (BTreeSet::new(), BTreeMap::new());
                     let matched = matches!(begins, KeptRecord::Matched(_));
                     let match_units_held = (!matched).then_some(0);
-                    all = Self { matched, match_units_held, ..Self::default() };
+                    all = Self { matched, match_units_held, failed: all.failed, ..Self::default() };
                 }
+                // It has those that were written down one by one.
+                KeptRecord::Spent(spent) => all.failed = spent.failures(),
                 KeptRecord::Unit(stage, UnitRecord::Floor { unit, attempt }) => {
                     floors.insert((stage, unit), u64::from(attempt));
                 }

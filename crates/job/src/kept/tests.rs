@@ -1,4 +1,5 @@
 use super::*;
+use report::StageBefore;
 use std::path::Path;
 use std::time::Duration;
 use store::StoreOptions;
@@ -121,7 +122,68 @@ fn a_snapshot_keeps_what_failed() {
     log.snapshot().unwrap();
     drop(log);
     let other = UnitRecord::Floor { unit: 1, attempt: 1 };
-    assert_eq!(lead(&state).units(COMPUTE), [failed(1), other, held, floor(4), failed(3)]);
+    // Of each unit the last one; how many failed stands beside them.
+    let log = lead(&state);
+    assert_eq!(log.units(COMPUTE), [other, held, floor(4), failed(3)]);
+    assert_eq!(log.costs.before().failures(), 2);
+}
+
+/// What a run has cost outlives its processes, also those that are killed, and its match.
+#[test]
+fn what_was_spent_is_told_after_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let failed = UnitRecord::Failed { unit: 3, attempt: 1, cause: FailureCause::WorkerGone, peer: true };
+    let floors = [1, 2].map(|attempt| UnitRecord::Floor { unit: 3, attempt });
+    let mut log = lead(&state);
+    log.begin_match(([7; 32], &[[1; 32], [2; 32]], DRAW), &log.state.folder("columns"), b"keys").unwrap();
+    log.costs.begin("match");
+    log.costs.failed(&failed_unit("v", &failed).unwrap());
+    log.costs.lost(vec![30, 4]);
+    std::thread::sleep(Duration::from_millis(2));
+    log.write_units(2, &[floors[0], floors[1], failed]).unwrap();
+    // Killed: nothing more is written.
+    drop(log);
+    let mut log = lead(&state);
+    let before = log.costs.before();
+    assert_eq!((before.failures(), &*before.failed()[0].stage), (1, "v"));
+    let stages: Vec<(String, StageBefore)> =
+        before.stages().map(|(name, spent)| (name.to_owned(), spent.clone())).collect();
+    assert_eq!(stages.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["again", "match"]);
+    assert!(stages[0].1.bytes_sent == [30, 4] && stages[1].1.seconds > 0.0, "{stages:?}");
+    // Matched in this meeting, and the connection breaks after it.
+    log.costs.meet();
+    log.costs.begin("match");
+    log.costs.end("match", vec![5, 6]);
+    let of_match = matched(&log);
+    log.set_matched(of_match).unwrap();
+    log.costs.meet();
+    let spent = log.costs.before();
+    let (_, of_match) = spent.stages().find(|(name, _)| *name == "match").unwrap();
+    assert!(of_match.bytes_sent == [5, 6] && of_match.seconds > stages[1].1.seconds);
+    drop(log);
+    assert_eq!(lead(&state).costs.before().failures(), 1);
+}
+
+/// A run that is replaced is of no match, though its folder comes back.
+#[test]
+fn a_run_that_goes_takes_its_promises_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let mut log = lead(&state);
+    let id = privacy::ledger::begun_id(&STUDY, &[[1; 32], [2; 32]]);
+    log.begin_match(([7; 32], &[[1; 32], [2; 32]], DRAW), &log.state.folder("columns"), b"keys").unwrap();
+    assert!(promised(&state).is_some());
+    drop(log);
+    let (log, records) = state.lead().unwrap();
+    let mut records = records;
+    let study = base::hex(&STUDY);
+    let begun = String::from_utf8(records[0].payload.clone()).unwrap();
+    let named: serde_json::Value = serde_json::from_str(&begun).unwrap();
+    records[0].payload = begun.replace(named["study"].as_str().unwrap(), &study).into_bytes();
+    PromiseBook::new(&ledger(&state), &STUDY).forget(&records, "here").unwrap();
+    assert_eq!(promised(&state), None, "{}", base::hex(&id));
+    drop(log);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use base::Error;
 use matching::pid::{LaneDone, LaneNotes, LaneStage};
 use privacy::ledger::Bytes32;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::path::Path;
 use store::{LogRecord, RunState, StoreError};
@@ -303,14 +303,17 @@ pub(super) fn forget_held(records: &mut Vec<UnitRecord>, unit: u32) {
     records.retain(|record| !matches!(record, UnitRecord::Held { unit: of, .. } if *of == unit));
 }
 
-/// Records that say the same as all of these: of each unit the last floor and result, and what failed.
+/// Records by which a stage stands as by all of these: of each unit the last floor, the last result and the
+/// last failure. How many failed is in [`super::spent::RunSpent`].
 pub(super) fn last_of(records: &[UnitRecord]) -> Vec<UnitRecord> {
-    let mut seen = std::collections::BTreeSet::new();
+    let [mut floors, mut results, mut failures] = [const { BTreeSet::new() }; 3];
     // In their order: a failure is of the floor before it.
     let last = |record: &&UnitRecord| match record {
-        UnitRecord::Floor { unit, .. } => seen.insert((false, *unit)),
-        UnitRecord::Held { unit, .. } => seen.insert((true, *unit)),
-        UnitRecord::Seal { .. } | UnitRecord::Failed { .. } => true,
+        UnitRecord::Floor { unit, .. } => floors.insert(*unit),
+        UnitRecord::Held { unit, .. } => results.insert(*unit),
+        // What burnt the last floor counts, though another one may have been written after it.
+        UnitRecord::Failed { unit, .. } => failures.insert(*unit) || !floors.contains(unit),
+        UnitRecord::Seal { .. } => true,
     };
     let mut units: Vec<UnitRecord> = records.iter().rev().filter(last).copied().collect();
     units.reverse();

@@ -46,10 +46,14 @@ impl OutcomeGuess {
         let mean = sums.total / count / scale;
         let variance = (sums.squares / count / scale / scale - mean * mean).max(0.0);
         let shown = page::numbers::count(people.get());
-        let source = match own > people.get() {
-            true => format!("by this party's file, if the {shown} people of the publisher are all in it"),
-            false => format!("by this party's file, if everybody in it is one of {shown} of the publisher"),
+        let whose = match own > people.get() {
+            true => format!("if the {shown} people of the publisher are all in it"),
+            false => format!("if everybody in it is one of {shown} of the publisher"),
         };
+        let source = format!(
+            "by this party's file, {whose}; all its events count in that, those before a person's \
+             opportunity as well, which the study leaves out: with such the mean is smaller"
+        );
         Self { mean, variance: Some(variance), source }
     }
 

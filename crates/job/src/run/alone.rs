@@ -6,6 +6,7 @@ use super::matched::{MatchedRows, Placed};
 use super::owner::OwnerRun;
 use super::{Watch, in_time, meet, places, ready, stage_lines, stopped, warn};
 use crate::budget;
+use crate::compose::nobody_matched;
 use crate::export::{self, About, Payload};
 use crate::prepare::{self, Checked, Opened};
 use crate::stages::matching::MatchStage;
@@ -37,6 +38,9 @@ pub struct MatchReport {
     pub rows: u64,
     /// What all learnt besides.
     pub disclosed: Disclosure,
+    /// What to know before anything is computed on these rows.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// Time, bytes and price.
     pub stages: Vec<StageReport>,
     /// From the first word to the last.
@@ -100,8 +104,10 @@ impl MatchReport {
             format!("disclosed: {}", wording::sizes(disclosed)),
         ];
         if let Some(dummies) = &disclosed.dummies {
+            let about = wording::without_made_up(disclosed)
+                .map_or(String::new(), |about| format!(" (of those matched {about})"));
             lines.push(format!(
-                "  with made-up rows in them; this party's ledger was charged rho {} and delta {}",
+                "  with made-up rows in them{about}; this party's ledger was charged rho {} and delta {}",
                 dummies.rho,
                 page::numbers::power(&dummies.delta)
             ));
@@ -111,6 +117,7 @@ impl MatchReport {
         lines.extend(disclosed.counts.iter().map(|c| format!("  {}: {}", c.what, c.count)));
         lines.extend(wording::who_learnt(disclosed).map(|text| format!("  {text}")));
         lines.extend(stage_lines(&self.stages, "of all parties"));
+        lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
         lines.join("\n")
     }
 }
@@ -139,6 +146,7 @@ impl OwnerRun<'_> {
             party: checked.roster.name(checked.me),
             file: file.to_owned(),
             rows: rows.count(),
+            warnings: nobody_matched(&disclosed).into_iter().collect(),
             disclosed,
             stages: self.log.all().to_vec(),
             seconds: start.elapsed().as_secs_f64(),

@@ -61,7 +61,7 @@ impl OwnerRun<'_> {
         if self.matched.is_some() || self.goes_on() || (first && !resumed) {
             return Ok(());
         }
-        let number = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number) + 1;
+        let number = self.next_number(agreement)?;
         let afresh = self.is_afresh(number);
         if !first && afresh && !self.debits_of(agreement, (number, afresh))?.is_empty() {
             return Err(Error::refused(
@@ -89,8 +89,20 @@ impl OwnerRun<'_> {
             return self.debits_of(agreement, (number, afresh));
         }
         let last = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number);
-        let number = if self.goes_on() { last.max(1) } else { last + 1 };
+        let number = if self.goes_on() { last.max(1) } else { self.next_number(agreement)? };
         self.debits_of(agreement, (number, self.is_afresh(number)))
+    }
+
+    /// The number of the match that begins now, should none go on: that of the last one where nothing was
+    /// said in it.
+    fn next_number(&self, agreement: &Agreement) -> Result<u64, Error> {
+        let (id, ledger) = (self.begun_id(agreement), self.lock()?);
+        if self.matches_over_lanes()
+            && let Some(silent) = ledger.silent_match(&id)?
+        {
+            return Ok(silent.number);
+        }
+        Ok(ledger.last_begun(&id)?.map_or(0, |last| last.number) + 1)
     }
 
     /// Of which beginning the made-up rows of the match over lanes are that goes on.
@@ -184,6 +196,14 @@ impl OwnerRun<'_> {
         // What either held of another match is void, before one more is counted.
         self.kept.as_deref_mut().map_or(Ok(()), RunLog::forget_match)?;
         let id = self.begun_id(agreement);
+        if self.lock()?.promises(&id)?.is_some() {
+            (self.watch.events)(Event::Note(
+                "this party's ledger has another match of this study on these data under way, of a run \
+                 whose `state` is another one, is gone or was put back: that match is lost as this one \
+                 begins; if a process is at it, end that one"
+                    .into(),
+            ));
+        }
         if self.goes_on()
             && let Some(last) = self.lock()?.last_begun(&id)?
         {
@@ -195,7 +215,13 @@ impl OwnerRun<'_> {
             // Its rows are not these: it could not go on, and nothing is charged for that.
             return Err(matching::other_rows());
         }
-        let begun = self.lock()?.begin_match(&id, &of_number)?;
+        let begun = {
+            let mut ledger = self.lock()?;
+            match self.matches_over_lanes() {
+                true => ledger.begin_silent_match(&id, &of_number)?,
+                false => ledger.begin_match(&id, &of_number)?,
+            }
+        };
         if charges && self.is_afresh(begun.number) {
             (self.watch.events)(Event::Note(format!(
                 "match {} of this study on these data: its made-up rows are drawn anew, and charged again",

@@ -186,6 +186,7 @@ impl OwnerRun<'_> {
             }),
             ..disclosed
         };
+        self.log.spend(&self.match_said(), stage.name());
         self.record(agreement, link, &rows, &disclosed)?;
         self.log.end(&self.match_said(), stage.name(), rows.count(), price);
         self.match_done.iter().for_each(|done| self.log.again(done));

@@ -22,6 +22,7 @@ use crate::stages::noise::NoiseStage;
 use crate::stages::publish::PublishStage;
 use crate::stages::release::{ReleaseHolder, ReleaseStage, ReleaseUnit, Released, sees};
 use crate::stages::{Stage, StageLog};
+use crate::usage;
 use crate::workers::{self, ComputeUnits, LaneHost, UnitsDone, UnitsJob, WORD_CHANNELS, WorkerPlace};
 use base::{Error, Seed, limits};
 use engine::{DrawnNoise, Shares};
@@ -33,13 +34,13 @@ use privacy::ledger::{AnswerKey, Bytes32, Ledger, PUBLIC, StudySpending};
 use privacy::scales::Scales;
 use program::Viewer;
 use release::Rational;
-use report::{Disclosure, RunReport, SpentBy, WorkersInfo};
+use report::{Disclosure, ProcessPeak, RunReport, SpentBy, WorkersInfo};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use study::Participant;
 use study::party::PartySetup;
 use study::transport::ServerTransport;
+use study::{Participant, Question};
 
 /// In a report that is given before the run has ended.
 const BROKEN_OFF: &str = "This answer was complete before the run ended, and the run then broke off: the \
@@ -116,6 +117,11 @@ impl UnitWords {
         [&head[..], &self.matched, &self.under_way].concat().try_into().expect("the parts add up")
     }
 
+    /// Whether it has a match of these data, whichever.
+    fn has_match(&self) -> bool {
+        self.matched != [0; 32] || self.under_way != [0; 32]
+    }
+
     fn read(bytes: &[u8; UNIT_WORDS_BYTES]) -> Option<Self> {
         let [low, high, keeps, names @ ..] = bytes;
         let workers = u16::from_le_bytes([*low, *high]);
@@ -182,7 +188,9 @@ impl<'a> OwnerRun<'a> {
         let session = Session::new(checked.me, roster, meeting.control, session_seed())
             .with_id(meeting.session_id)
             .with_progress(watch.progress.clone());
-        let log = StageLog::new(checked.me, parties, watch.events.clone());
+        let spent = kept.as_ref().map(|log| log.costs.clone()).unwrap_or_default();
+        spent.meet();
+        let log = StageLog::new(checked.me, parties, watch.events.clone()).with_spent(spent);
         let kept_spine = kept_spine(party, checked)?;
         let salt = outsourced::salt_of(party, checked)?;
         let answer = OwnAnswer::default();
@@ -215,6 +223,10 @@ impl<'a> OwnerRun<'a> {
     /// words among them.
     pub fn run(&mut self, mut lanes: Option<WorkerLanes>) -> Result<RunReport, Error> {
         let done = self.phases(&mut lanes);
+        if done.is_err() {
+            self.log.broke_off(self.session.traffic());
+            self.kept.as_deref_mut().into_iter().for_each(RunLog::broke_off);
+        }
         let done = done.map_err(|error| stopped(self.farewell.as_ref(), self.leaving_sizes(error)));
         if let (Err(_), Some(key), Some(report)) = (&done, self.answer.unkept, &self.answer.report) {
             // The error of the run is the one to tell: the report is with the caller in any case.
@@ -260,6 +272,21 @@ impl<'a> OwnerRun<'a> {
         self.ledger.lock().map_err(|_| Error::misuse("another thread panicked while it held the ledger"))
     }
 
+    /// Ends a lift study whose match has nobody, as far as its sizes tell, before its release is charged. All
+    /// parties see the same sizes, made-up rows in them, and so end alike: that a run goes on or ends tells
+    /// nothing that these do not.
+    fn expect_somebody(&self, disclosed: &Disclosure) -> Result<(), Error> {
+        let is_lift = matches!(self.checked.study.kind, Question::Lift(_));
+        match compose::nobody_matched(disclosed).filter(|_| is_lift && !self.party.consent.spend_anyway) {
+            None => Ok(()),
+            Some(why) => Err(Error::refused(format!(
+                "the run ends before its result is computed, and nothing is charged for that (the sizes of \
+                 the match are charged): {why}. Who wants the result all the same says --spend-anyway at \
+                 both parties"
+            ))),
+        }
+    }
+
     /// What this party pays of a run.
     pub fn payment<'p>(&'p self, agreement: &'p Agreement) -> Payment<'p> {
         Payment { party: self.party, checked: self.checked, ledger: &self.ledger, agreement }
@@ -287,6 +314,9 @@ impl<'a> OwnerRun<'a> {
         let units_of = Box::new(ComputeUnits { stage_of, ranges, rows: &rows });
         let words = std::mem::take(&mut lanes.words);
         let done = workers::with_workers(&job, words, &lanes.port, |crew| crew.stage(units_of))?;
+        drop(job);
+        // What held units have said counts in every meeting.
+        self.log.spend(self.session.traffic(), stage.name());
         self.log.end(&done.traffic, stage.name(), stage.items(), stage.price(&())?);
         self.log.again(&done);
         self.computed = Some(done.info(self.match_done.as_ref(), &place));
@@ -346,6 +376,10 @@ impl<'a> OwnerRun<'a> {
         self.match_on_lanes = [keeps, theirs.keeps] == [UnitsKept::InState; 2];
         let same = |name: &Bytes32| self.match_on_lanes && *name == theirs.under_way;
         self.under_way = under_way.filter(|name| self.matched.is_none() && same(name));
+        let has = [name != [0; 32] || under_way.is_some(), theirs.has_match()];
+        if has.contains(&true) && self.matched.is_none() && !self.goes_on() {
+            (self.watch.events)(Event::Note(begins_anew(has, &study.parties[peer.index()].name)));
+        }
         Ok(())
     }
 
@@ -493,8 +527,8 @@ impl<'r> AllowedRun<'r, '_> {
             known: self.known.clone(),
             budget: release::rational::to_f64(&party.policy.budget),
             seconds: self.start.elapsed().as_secs_f64(),
-            stages: run.log.all(),
-            workers: (lanes, run.computed.clone()),
+            stages: &run.log.with_before(),
+            workers: (lanes, run.computed.clone().map(|workers| with_before(workers, run.kept.as_deref()))),
         };
         let disclosed = Disclosure { published_groups: scales.groups(), ..matched.rows.disclosed.clone() };
         compose::report(&facts, seen, disclosed)
@@ -579,6 +613,7 @@ impl<'r> Actor for AllowedRun<'r, '_> {
 
     fn join_rows(&mut self, stage: &MatchStage<'_>) -> Result<(MatchedRows, u64), Error> {
         let rows = self.run.place_rows(stage, (&self.agreement, self.link))?;
+        self.run.expect_somebody(&rows.disclosed)?;
         let count = rows.rows.count();
         Ok((rows, count))
     }
@@ -645,8 +680,39 @@ impl<'r> Actor for AllowedRun<'r, '_> {
                 self.keep_answer(&seen, matched, stage.scales())?;
             }
         }
+        self.run.log.spend(self.run.session.traffic(), stage.name());
         self.run.log.end(self.run.session.traffic(), stage.name(), stage.items(), stage.price(&ran)?);
         Ok(seen)
+    }
+}
+
+/// Why rows are matched anew though this side or the peer, or both, hold a match of them.
+fn begins_anew(has: [bool; 2], peer: &str) -> String {
+    let (who, not) = match has {
+        [true, true] => {
+            return format!(
+                "this side and {peer} hold different matches of these data: rows are matched anew"
+            );
+        }
+        [true, false] => ("this side", peer),
+        _ => (peer, "this side"),
+    };
+    format!(
+        "{who} holds a match of these data and {not} holds none, as after `tacit state drop`, with another \
+         `state`, or where it was removed or damaged: rows are matched anew"
+    )
+}
+
+/// With this process's own memory, and what was before the parties met last.
+fn with_before(workers: WorkersInfo, log: Option<&RunLog>) -> WorkersInfo {
+    let before = log.map(|log| log.costs.before()).unwrap_or_default();
+    let coordinator = ProcessPeak::of_coordinator(usage::peak_memory_bytes());
+    let memory = [coordinator].into_iter().chain(workers.memory).chain(before.peaks().iter().cloned());
+    WorkersInfo {
+        memory: memory.collect(),
+        failed_before: before.failures(),
+        failed_before_by: before.failed().to_vec(),
+        ..workers
     }
 }
 

@@ -159,10 +159,58 @@ fn bins(values: &[f64], exact: Option<f64>) -> Option<Bins> {
     if !(to - from).is_finite() || to <= from {
         return None;
     }
-    let mut counts = vec![0; BINS];
+    // Bins between which whole steps fall unevenly would show a comb.
+    let (first, width, bins) = match step(values) {
+        Some(step) => {
+            let first = values[0] + ((from - values[0]) / step).floor() * step;
+            let points = ((to - first) / step).floor() + 1.0;
+            let each = (points / BINS as f64).ceil();
+            (first - 0.5 * step, each * step, (points / each).ceil() as usize)
+        }
+        None => (from, (to - from) / BINS as f64, BINS),
+    };
+    let mut counts = vec![0; bins];
     for value in values.iter().filter(|value| (from..=to).contains(*value)) {
-        let bin = ((value - from) / (to - from) * BINS as f64) as usize;
-        counts[bin.min(BINS - 1)] += 1;
+        let bin = ((value - first) / width) as usize;
+        counts[bin.min(bins - 1)] += 1;
     }
-    Some(Bins { from, to, counts })
+    Some(Bins { from: first, to: first + width * bins as f64, counts })
+}
+
+/// The largest whole step by which all values are apart; none where one is no whole number.
+fn step(values: &[f64]) -> Option<f64> {
+    /// Whole numbers are exact up to here.
+    const WHOLE: f64 = (1u64 << 52) as f64;
+    let (mut step, first) = (0u64, values.first()?);
+    for value in values {
+        if value.fract() != 0.0 || value.abs() > WHOLE {
+            return None;
+        }
+        let mut apart = (value - first).abs() as u64;
+        while apart > 0 {
+            (step, apart) = (apart, step % apart);
+        }
+    }
+    (step > 0).then_some(step as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step that lies between bins would leave some of them empty and others twice as full.
+    #[test]
+    fn whole_steps_fall_evenly_into_bins() {
+        for (low, high, apart) in [(-30, 31, 1), (-200, 201, 8), (0, 5, 1), (1_000, 1_107, 1)] {
+            let mut values: Vec<f64> =
+                (low..high).filter(|of| of % apart == 0).flat_map(|of| [f64::from(of); 10]).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            let bins = bins(&values, Some(f64::from(low))).unwrap();
+            let (_, inner) = bins.counts.split_last().unwrap();
+            assert!(inner.iter().all(|count| *count == inner[0]) && inner[0] > 0, "{:?}", bins.counts);
+            assert!(bins.counts.len() <= BINS && bins.from < f64::from(low), "{bins:?}");
+        }
+        let halves: Vec<f64> = (0..100).map(|of| 0.5 * f64::from(of)).collect();
+        assert_eq!(bins(&halves, None).unwrap().counts.len(), BINS);
+    }
 }

@@ -1,11 +1,33 @@
 //! What a run costs in dollars, for people.
 
 use crate::plan::{Bill, BillTotal};
-use page::numbers::{bytes, duration};
+use page::numbers::{bytes, duration, percent};
 use study::prices::BytePath;
 
 /// Seconds of an hour.
 const HOUR_S: f64 = 3600.0;
+
+/// Hours, machines and dollars in one sentence.
+pub(super) fn answer(bill: &Bill) -> String {
+    let total = &bill.total;
+    let dollars = total.usd.iter().map(|usd| format!("${:.2} {}", usd.on_demand, usd.between.words()));
+    format!(
+        "{} on {} of each party; {}, cores on demand, by prices of {}",
+        duration(total.hours * HOUR_S),
+        machines(bill),
+        dollars.collect::<Vec<_>>().join(", "),
+        bill.prices.date
+    )
+}
+
+fn machines(bill: &Bill) -> String {
+    let cores = bill.prices.machine_cores;
+    if bill.machines == 1 {
+        format!("1 machine of {cores} cores")
+    } else {
+        format!("{} machines of {cores} cores", bill.machines)
+    }
+}
 
 /// The lines of a bill, an empty one first.
 pub(super) fn text(bill: &Bill) -> Vec<String> {
@@ -22,11 +44,15 @@ pub(super) fn text(bill: &Bill) -> Vec<String> {
     let stages = bill.stages.iter().map(|stage| row(&stage.name, stage.core_hours, stage.bytes, stage.hours));
     lines.extend(stages);
     lines.push(row("total", total.core_hours, total.bytes, total.hours));
-    let machines =
-        if bill.machines == 1 { "1 machine".into() } else { format!("{} machines", bill.machines) };
     lines.push(format!(
-        "machines   {machines} of each party; {:.2} core-hours paid, {:.2} of them computing",
-        total.paid_core_hours, total.core_hours
+        "time       of {} of the cores' time, the part that computes: share_used in the file of prices",
+        percent(bill.prices.share_used)
+    ));
+    lines.push(format!(
+        "machines   {} of each party; {:.2} core-hours paid, {:.2} of them computing",
+        machines(bill),
+        total.paid_core_hours,
+        total.core_hours
     ));
     for usd in &total.usd {
         lines.push(format!(

@@ -15,6 +15,10 @@ pub(super) fn table(plan: &Plan, study: &Study, columns: usize) -> Vec<String> {
     }
     let mut lines =
         vec![String::new(), "engines that could run it, rows and releases without the match:".to_owned()];
+    if plan.bill.is_some() {
+        lines[1] =
+            "engines that could run it, rows and releases without the match, all cores used:".to_owned();
+    }
     let wide = plan.engines.iter().map(|choice| name(choice).chars().count()).fold(NAME, usize::max);
     for choice in &plan.engines {
         let (sent, time) = (bytes(choice.bytes), duration(choice.seconds));
@@ -42,11 +46,18 @@ fn name(choice: &Choice) -> String {
 fn remark(choice: &Choice, plan: &Plan, study: &Study) -> String {
     let priced = plan.assumptions.get("engine") == Some(&name(choice));
     let left_open = study.compute.engine == ComputeEngine::Auto && choice.engine == "gmw";
+    // A run knows its link once it has measured it.
+    let by_link = match study.compute.ot.is_none() && choice.engine == "gmw" {
+        true => "; what makes its OTs it chooses by the link that it measures",
+        false => "",
+    };
     match (&choice.needs, priced, choice.recommended) {
         (Some(needs), ..) => format!("needs {needs}"),
-        (None, true, true) => "a run takes it (priced above), and it is the fastest here".to_owned(),
+        (None, true, true) => {
+            format!("a run takes it (priced above), and it is the fastest here{by_link}")
+        }
         (None, true, false) if left_open => {
-            "a run takes it (priced above): engine = \"auto\" is gmw wherever that runs".to_owned()
+            format!("a run takes it (priced above): engine = \"auto\" is gmw wherever that runs{by_link}")
         }
         (None, true, false) => "a run takes it (priced above)".to_owned(),
         (None, false, true) => format!(

@@ -2,6 +2,7 @@
 //! happened. Words to and from the peer's coordinator, workers, lanes and clocks are here; rules are there.
 
 mod endings;
+mod signs;
 #[cfg(test)]
 mod tests;
 
@@ -12,10 +13,11 @@ use super::words::{WordLink, WordReader, word_link};
 use super::{LaneHost, UnitsDone, UnitsJob, UnitsStage, failed_unit};
 use crate::kept::{RunLog, UnitPin};
 use crate::run::Event;
+use crate::stages::bytes_sent;
 use base::{Error, Fault};
 use net::lanes::{LaneArrival, LanePort};
 use net::{Channels, KeyFingerprint, Traffic};
-use report::FailedUnit;
+use report::{FailedUnit, ProcessPeak};
 use std::cell::RefMut;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
@@ -31,6 +33,8 @@ use units::{
 const TICK: Duration = Duration::from_secs(1);
 /// How long a worker may be silent.
 const SILENT: Duration = Duration::from_secs(20);
+/// After which silence that is said.
+const SILENT_TOLD: Duration = Duration::from_secs(5);
 /// How long a worker may be there and do nothing of its unit.
 const IDLE: Duration = Duration::from_secs(600);
 /// Waits before a lane that failed is opened again: the first, and the longest.
@@ -84,6 +88,8 @@ struct LaneHere {
     awaits: Option<u32>,
     /// When the worker was heard last.
     heard: Option<Instant>,
+    /// Whether it was told that it is silent.
+    silence_told: bool,
     /// A door that is to be made, and when.
     due: Option<(Instant, u32)>,
     /// The generation of the door that was made last.
@@ -116,9 +122,11 @@ struct Coordinator<'j, 'a> {
     /// What attempts that failed said, as far as their workers told.
     lost: Traffic,
     failed: Vec<FailedUnit>,
-    /// How many of them failed before this meeting, and rows of the others.
-    failed_before: u64,
     failed_rows: u64,
+    /// Whether it is only found out what was under way as an earlier meeting ended.
+    meets: bool,
+    /// The largest memory of workers whose place others took.
+    ended: Vec<ProcessPeak>,
     /// Why the last attempt failed, in this party's words.
     why: Option<Error>,
     rows_done: u64,
@@ -129,6 +137,8 @@ struct Coordinator<'j, 'a> {
     /// When clocks were looked at last.
     looked: Instant,
     sealed: bool,
+    /// When the peer's coordinator was heard last, and whether its silence was told.
+    peer_heard: (Instant, bool),
     /// Whether the peer has said goodbye after the last seal.
     parted: bool,
 }
@@ -264,14 +274,16 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             records: Vec::new(),
             lost: Traffic::default(),
             failed: Vec::new(),
-            failed_before: 0,
             failed_rows: 0,
+            meets: false,
+            ended: Vec::new(),
             why: None,
             rows_done: 0,
             told: (0, 0),
             stood: Instant::now(),
             looked: Instant::now(),
             sealed: false,
+            peer_heard: (Instant::now(), false),
             parted: false,
         };
         coordinator.take_up()?;
@@ -286,6 +298,8 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             (lane.running, lane.waiting) = (None, None);
         }
         (self.rows_done, self.told, self.stood, self.sealed) = (0, (0, 0), Instant::now(), false);
+        // Between stages nobody listened.
+        self.peer_heard.0 = self.stood;
         self.take_up()
     }
 
@@ -296,8 +310,6 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         let held = log.held_work(stage)?.into_iter();
         self.finished.extend(held.map(|(unit, attempt, work)| ((unit, attempt), work)));
         self.state = UnitMachine::new(self.job.setting(&*self.stage), log.units(stage));
-        let failed = |record| failed_unit(self.stage.name(), record);
-        self.failed.extend(log.units(stage).iter().filter_map(failed));
         let held = (0..self.stage.units()).filter(|unit| self.state.held(*unit).is_some());
         self.computed_before = held.count() as u64;
         Ok(())
@@ -306,9 +318,9 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     /// Carries the stage out, after the `first` actions of its lanes.
     fn rounds(&mut self, first: Vec<LaneAction>, port: &LanePort) -> Result<(), Error> {
         self.take_lane_actions(first, port)?;
+        (self.meets, self.failed_rows) = (true, 0);
         self.step(UnitEvent::Met)?;
-        // Those of earlier meetings, and what was under way as they ended.
-        (self.failed_before, self.failed_rows) = (self.failed.len() as u64, 0);
+        self.meets = false;
         let up = |lane: &u16| self.lanes[usize::from(*lane)].up;
         let up: Vec<u16> = (0..self.job.lanes).filter(up).collect();
         up.into_iter().try_for_each(|lane| self.step(UnitEvent::LaneUp(lane)))?;
@@ -348,6 +360,9 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     }
 
     fn take(&mut self, input: CoordinatorInput, port: &LanePort) -> Result<(), Error> {
+        if matches!(input, CoordinatorInput::Word(_)) {
+            self.hears_peer();
+        }
         match input {
             CoordinatorInput::Word(Word::Beat { .. }) => Ok(()),
             CoordinatorInput::Word(Word::Bye { reason }) => Err(self.left(reason)),
@@ -382,7 +397,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     fn take_event(&mut self, event: CrewEvent, port: &LanePort) -> Result<(), Error> {
         let (lane, now) = (event.lane, Instant::now());
         let here = &mut self.lanes[usize::from(lane)];
-        here.heard = Some(now);
+        (here.heard, here.silence_told) = (Some(now), false);
         match event.event {
             WorkerEvent::Door { generation, fingerprint, port: at } => {
                 here.there = true;
@@ -422,7 +437,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             | WorkerEvent::GaveUp { at, traffic, .. }
                 if at.stage != self.stage.number() =>
             {
-                self.lost.merge(&traffic);
+                self.lose(&traffic);
                 Ok(())
             }
             WorkerEvent::Finished { at: UnitAttempt { unit, attempt, .. }, session, transcript, work } => {
@@ -437,7 +452,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             }
             WorkerEvent::GaveUp { at: UnitAttempt { unit, attempt, .. }, cause, error, traffic } => {
                 here.ends(unit, attempt);
-                self.lost.merge(&traffic);
+                self.lose(&traffic);
                 // What this party does wrong it would do wrong again.
                 if let FailureCause::Stopped | FailureCause::Deviation = cause {
                     return Err(error);
@@ -482,8 +497,12 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     ) -> Result<(), Error> {
         self.crew.kill(lane);
         self.why = Some(error);
+        if self.lanes[usize::from(lane)].peak_memory > 0 {
+            self.ended.push(self.peak(lane, true));
+        }
         let here = &mut self.lanes[usize::from(lane)];
-        (here.running, here.heard, here.there, here.up) = (None, None, false, false);
+        (here.running, here.heard, here.there) = (None, None, false);
+        (here.up, here.peak_memory) = (false, 0);
         let generation = here.generation;
         self.step(UnitEvent::LaneGone(lane, cause))?;
         self.lane_step(lane, LaneEvent::Down { generation }, port)
@@ -581,8 +600,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             match action {
                 UnitAction::Write(record) => {
                     if let Some(failed) = failed_unit(self.stage.name(), &record) {
-                        self.failed_rows += self.size(failed.unit);
-                        self.failed.push(failed);
+                        self.count_failed(failed);
                     }
                     self.records.push(record);
                 }
@@ -617,12 +635,25 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     fn write(&mut self) -> Result<(), Error> {
         match &self.job.log {
             Some(log) if !self.records.is_empty() => {
+                let spent = log.borrow().costs.clone();
+                self.all_peaks().iter().for_each(|peak| spent.peak(peak));
                 log.borrow_mut().write_units(self.stage.number(), &self.records)?;
             }
             _ => {}
         }
         self.records.clear();
         Ok(())
+    }
+
+    fn count_failed(&mut self, failed: FailedUnit) {
+        let spent = self.job.log.as_ref().map(|log| log.borrow().costs.clone());
+        if self.meets {
+            spent.iter().for_each(|spent| spent.failed_before(&failed));
+            return;
+        }
+        spent.iter().for_each(|spent| spent.failed(&failed));
+        self.failed_rows += self.size(failed.unit);
+        self.failed.push(failed);
     }
 
     fn start(&mut self, (unit, attempt): (u32, u32), lane: u16) -> Result<(), Error> {
@@ -648,8 +679,9 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 lane.heard = lane.heard.map(|_| now);
                 lane.running.iter_mut().for_each(|running| running.progressed = now);
             }
-            self.stood = now;
+            (self.stood, self.peer_heard.0) = (now, now);
         }
+        self.tell_silence(now);
         if self.lanes.iter().any(|lane| lane.running.is_some()) {
             self.stood = now;
         }
@@ -714,12 +746,20 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             done.results.push(shares);
         }
         // What was finished and not held by both was in vain.
-        std::mem::take(&mut self.finished).values().for_each(|work| self.lost.merge(&work.traffic));
+        std::mem::take(&mut self.finished).values().for_each(|work| self.lose(&work.traffic));
         done.lost = std::mem::take(&mut self.lost);
-        done.failed = std::mem::take(&mut self.failed);
-        (done.failed_before, done.failed_rows) = (self.failed_before, self.failed_rows);
+        (done.failed, done.failed_rows) = (std::mem::take(&mut self.failed), self.failed_rows);
         done.computed_before = std::mem::take(&mut self.computed_before);
-        done.peaks = self.lanes.iter().map(|lane| lane.peak_memory).collect();
+        done.ended = std::mem::take(&mut self.ended);
+        done.peaks = (0..self.job.lanes).map(|lane| self.peak(lane, false)).collect();
         Ok(done)
+    }
+
+    /// What an attempt has said that came to nothing.
+    fn lose(&mut self, traffic: &Traffic) {
+        self.lost.merge(traffic);
+        if let Some(log) = &self.job.log {
+            log.borrow().costs.lost(bytes_sent(traffic, "", (self.job.me, self.job.roster.len())));
+        }
     }
 }

@@ -182,6 +182,9 @@ impl LaneWorker {
         };
         let done = attempt_at(self.job.engines.as_ref(), &mut lane.session, at, work);
         let traffic = lane.session.take_traffic();
+        // The memory of an attempt may have come since the last beat.
+        let rows = self.done.load(Ordering::Relaxed);
+        (self.tell)(WorkerEvent::Beat(WorkerBeat { rows, peak_memory: peak_memory_bytes() }));
         match done {
             Ok((shares, transcript)) => {
                 let work = FinishedWork { shares, traffic };

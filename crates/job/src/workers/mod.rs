@@ -40,7 +40,7 @@ use engine::Shares;
 use lane::LaneJob;
 use launch::{Crew, CrewEvent};
 use net::{IpNetwork, RowProgress, Traffic};
-use report::{FailedUnit, WorkersInfo};
+use report::{FailedUnit, ProcessPeak, WorkersInfo};
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -161,16 +161,14 @@ pub(crate) struct UnitsDone {
     pub traffic: Traffic,
     /// And in those that do not, as far as workers lived to tell.
     pub lost: Traffic,
-    /// Attempts that failed, those of earlier meetings first.
+    /// Attempts that failed in this meeting, and rows of them.
     pub failed: Vec<FailedUnit>,
-    /// How many those are.
-    pub failed_before: u64,
-    /// Rows of the others.
     pub failed_rows: u64,
     /// Units whose results were there before this meeting.
     pub computed_before: u64,
-    /// The largest resident memory of each worker's process.
-    pub peaks: Vec<u64>,
+    /// The largest resident memory of each lane's last worker, and of those whose place it took.
+    pub peaks: Vec<ProcessPeak>,
+    pub ended: Vec<ProcessPeak>,
 }
 
 impl UnitsJob<'_> {
@@ -205,18 +203,9 @@ impl UnitsJob<'_> {
 }
 
 /// What a record says of an attempt that failed, at a unit of a stage.
-fn failed_unit(stage: &str, record: &UnitRecord) -> Option<FailedUnit> {
+pub(crate) fn failed_unit(stage: &str, record: &UnitRecord) -> Option<FailedUnit> {
     let UnitRecord::Failed { unit, attempt, cause, peer } = *record else { return None };
     Some(FailedUnit { stage: stage.to_owned(), unit, attempt, cause: cause.words().to_owned(), peer })
-}
-
-/// Adds attempts that failed in a later stage: those of earlier meetings come first.
-fn add_failed((all, before): (&mut Vec<FailedUnit>, &mut u64), (later, of_later): (Vec<FailedUnit>, u64)) {
-    let mut later = later.into_iter();
-    let earlier: Vec<FailedUnit> = later.by_ref().take(of_later as usize).collect();
-    all.splice(*before as usize..*before as usize, earlier);
-    all.extend(later);
-    *before += of_later;
 }
 
 impl UnitsDone {
@@ -227,23 +216,28 @@ impl UnitsDone {
         self.lost.merge(&later.lost);
         self.failed_rows += later.failed_rows;
         self.computed_before += later.computed_before;
-        add_failed((&mut self.failed, &mut self.failed_before), (later.failed, later.failed_before));
+        self.failed.extend(later.failed);
+        self.ended.extend(later.ended);
+        // Lanes are those of the stage before.
+        self.peaks = later.peaks;
     }
 
-    /// As a report has it, with what came of the match before, where that had units.
+    /// As a report has it of this meeting, with what came of the match before, where that had units.
     pub fn info(&self, of_match: Option<&Self>, place: &WorkerPlace) -> WorkersInfo {
-        let (mut failed, mut failed_before) =
-            of_match.map(|done| (done.failed.clone(), done.failed_before)).unwrap_or_default();
-        add_failed((&mut failed, &mut failed_before), (self.failed.clone(), self.failed_before));
+        let all = || of_match.into_iter().chain([self]);
+        let processes = !matches!(place, WorkerPlace::Threads);
+        let memory = all().filter(|_| processes).flat_map(|done| done.ended.iter().chain(&done.peaks));
         WorkersInfo {
             units: self.units,
             computed_before: self.computed_before,
             match_units: of_match.map_or(0, |done| done.units),
             match_done_before: of_match.map_or(0, |done| done.computed_before),
-            processes: !matches!(place, WorkerPlace::Threads),
-            peak_memory_bytes: self.peaks.clone(),
-            failed,
-            failed_before,
+            processes,
+            peak_memory_bytes: self.peaks.iter().map(|peak| peak.peak_memory_bytes).collect(),
+            memory: memory.filter(|peak| peak.peak_memory_bytes > 0).cloned().collect(),
+            failed: all().flat_map(|done| &done.failed).cloned().collect(),
+            failed_before: 0,
+            failed_before_by: Vec::new(),
         }
     }
 

@@ -300,6 +300,25 @@ impl Ledger {
         last_begun(&self.connection, id).map_err(|e| self.explain("read", &e))
     }
 
+    /// As [`Self::begin_match`], for a match that says nothing of rows but their number until
+    /// [`Self::begin_promises`] or [`Self::match_speaks`]: one that broke off before that is taken up, and
+    /// not counted again.
+    ///
+    /// # Errors
+    /// As [`Ledger::debit`].
+    pub fn begin_silent_match(
+        &mut self,
+        id: &Bytes32,
+        debits: &dyn Fn(u64) -> Result<Vec<Debit>, Error>,
+    ) -> Result<MatchStart, Error> {
+        if let Some(silent) = self.silent_match(id)? {
+            return Ok(silent);
+        }
+        let begun = self.begin_match(id, debits)?;
+        self.set_silent(id, &begun.nonce)?;
+        Ok(begun)
+    }
+
     /// Counts a match that begins, and charges what its number costs: both or neither. On return they are on
     /// stable storage.
     ///

@@ -2,7 +2,7 @@
 //! setting for each study and data. The promises are records of the match's log, which whoever holds its
 //! folder can put back to before one; the ledger is what this party goes by.
 
-use super::{Bytes32, Ledger};
+use super::{Bytes32, Ledger, MatchStart};
 use base::{Error, hex};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -13,9 +13,36 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be written.
     pub fn begin_promises(&mut self, id: &Bytes32, head: &Bytes32) -> Result<(), Error> {
+        // First: a start that is not known to be silent counts.
+        self.match_speaks(id)?;
         let sql =
             "INSERT INTO settings VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
         self.set_promises(sql, params![setting(id), head]).map(|_| ())
+    }
+
+    /// The last match of these data to begin, where nothing was said in it yet but how many rows there are.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn silent_match(&self, id: &Bytes32) -> Result<Option<MatchStart>, Error> {
+        let sql = "SELECT value FROM settings WHERE name = ?1";
+        let nonce = self.connection.query_row(sql, [silent(id)], |row| row.get::<_, Bytes32>(0)).optional();
+        let nonce = nonce.map_err(|e| self.explain("read", &e))?;
+        Ok(self.last_begun(id)?.filter(|last| nonce == Some(last.nonce)))
+    }
+
+    pub(super) fn set_silent(&self, id: &Bytes32, nonce: &Bytes32) -> Result<(), Error> {
+        let sql =
+            "INSERT INTO settings VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        self.set_promises(sql, params![silent(id), nonce]).map(|_| ())
+    }
+
+    /// More is said in the match that has begun last: from now on it counts.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn match_speaks(&mut self, id: &Bytes32) -> Result<(), Error> {
+        self.set_promises("DELETE FROM settings WHERE name = ?1", [silent(id)]).map(|_| ())
     }
 
     /// The hash of all promises in the match of these data that is under way.
@@ -71,9 +98,38 @@ fn setting(id: &Bytes32) -> String {
     format!("promises {}", hex(id))
 }
 
+/// Goes with the promises: in a copy of the ledger every start counts.
+fn silent(id: &Bytes32) -> String {
+    format!("promises none {}", hex(id))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A match that is cut before anything is said of its rows is taken up: it is neither counted nor charged
+    /// twice.
+    #[test]
+    fn a_match_counts_once_until_it_speaks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l");
+        let (id, none) = ([1; 32], &|_| Ok(Vec::new()));
+        let mut ledger = Ledger::open(&path).unwrap();
+        let first = ledger.begin_silent_match(&id, none).unwrap();
+        assert_eq!(Ledger::open(&path).unwrap().begin_silent_match(&id, none).unwrap(), first);
+        assert_eq!(ledger.silent_match(&[2; 32]).unwrap(), None);
+        ledger.begin_promises(&id, &[3; 32]).unwrap();
+        let second = ledger.begin_silent_match(&id, none).unwrap();
+        assert_eq!((first.number, second.number), (1, 2));
+        // One that speaks at once has begun after it, and so has one in a copy, which may be an older one.
+        assert_eq!(ledger.begin_match(&id, none).unwrap().number, 3);
+        assert_eq!(ledger.begin_silent_match(&id, none).unwrap().number, 4);
+        let copy = folder.path().join("copy");
+        ledger.backup(&copy).unwrap();
+        assert_eq!(Ledger::open(&copy).unwrap().begin_silent_match(&id, none).unwrap().number, 5);
+        ledger.match_speaks(&id).unwrap();
+        assert_eq!(ledger.begin_silent_match(&id, none).unwrap().number, 5);
+    }
 
     /// What one process has written, another one goes by; who is not at the last promise writes none.
     #[test]

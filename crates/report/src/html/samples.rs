@@ -62,7 +62,8 @@ fn cell(family: &str, label: &str, estimate: Option<LiftEstimate>, counts: Vec<C
 
 fn stage(name: &str, seconds: f64, rows: u64, bytes_sent: [u64; 2]) -> StageReport {
     let price = Cost { and_gates: rows * 40, ots: rows * 30, rounds: 12, sent: bytes_sent.to_vec() };
-    StageReport { name: name.into(), seconds, rows, bytes_sent: bytes_sent.to_vec(), price, price_held: true }
+    let (bytes_sent, before) = (bytes_sent.to_vec(), None);
+    StageReport { name: name.into(), seconds, rows, bytes_sent, price, price_held: true, before }
 }
 
 /// The polio trial as the registry sees it.

@@ -446,6 +446,14 @@ pub fn stages(report: &RunReport) -> Vec<Markup> {
         });
         cells
     };
+    let went_on = report.stages.iter().any(|stage| stage.before.is_some());
+    if went_on {
+        columns.push(("before this run went on", true));
+    }
+    let cells = |stage: &StageReport| {
+        let before = || cell(&wording::before(stage).unwrap_or_else(|| MISSING.to_owned()));
+        cells(stage).into_iter().chain(went_on.then(before)).collect::<Vec<_>>()
+    };
     let title = "Cost by stage. \"Held\": the bytes counted are the bytes stated beforehand.";
     let by_stage = rows(report.stages.iter().map(|stage| (&stage.name, cells(stage))));
     let mut shown = vec![table(title, &columns, by_stage)];
@@ -499,7 +507,7 @@ pub fn totals(report: &RunReport) -> Markup {
     let mut facts_of_it = vec![
         ("from the first byte of matching to this report", duration(report.seconds)),
         (whose, bytes(report.bytes)),
-        ("largest memory of this process", bytes(report.peak_memory_bytes)),
+        ("largest memory of each process", wording::peaks(report)),
         ("CPU time of this process", duration(report.cpu_seconds)),
         ("worker pairs", count(u64::from(report.shards))),
     ];
@@ -514,13 +522,12 @@ pub fn totals(report: &RunReport) -> Markup {
         if workers.match_done_before > 0 {
             facts_of_it.push(("of them done before this run went on", count(workers.match_done_before)));
         }
-        if workers.processes {
-            let most = workers.peak_memory_bytes.iter().max().copied().unwrap_or_default();
-            facts_of_it.push(("largest memory of a worker process", bytes(most)));
-        }
         if let Some(failed) = wording::failed_units(workers) {
             facts_of_it.push(("attempts at units that failed", failed));
         }
+    }
+    if let Some(before) = wording::all_before(report) {
+        facts_of_it.push(("besides, before this run went on", before));
     }
     facts("The run as a whole", facts_of_it.into_iter().map(|(name, shown)| (name, cell(&shown))))
 }

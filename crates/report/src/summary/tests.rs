@@ -49,6 +49,7 @@ fn one_party() {
             "  Fewer is better: in favour of vaccine. The intervals are for outcomes clamped at 1 per \
              person.",
             "  6 released numbers are in report.html.",
+            "  Means are per person of the publisher: whom the advertiser does not know counts with 0.",
             "",
             "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 10⁻⁶)-DP; noise \
              candidates 64, 63 opened",
@@ -327,4 +328,21 @@ fn derived_numbers_come_first() {
     let long = results.find(|line| line.chars().count() > 80);
     assert!(long.is_none(), "{long:?}: {narrow}");
     assert!(narrow.contains("      from 0.0210, upper end not determined by these sums"), "{narrow}");
+}
+
+/// No row is broken where it ends: of tables that are too wide each has its cells behind its name.
+#[test]
+fn tables_stack_in_narrow_lines() {
+    for report in [samples::registry(), samples::hospitals(), samples::program()] {
+        let text = terminal(&report, 60);
+        let long = |line: &&str| line.chars().count() > 60 && line.split_whitespace().count() > 3;
+        assert_eq!(text.lines().find(long), None, "{text}");
+    }
+    let text = terminal(&samples::shop(), USUAL_COLUMNS).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("of people whom both know: each of them may show more than all people do."),
+        "{text}"
+    );
+    let text = terminal(&samples::registry(), 60);
+    assert!(text.contains("\n    95 % interval (chance and noise): [-53.2, -28.4]\n"), "{text}");
 }

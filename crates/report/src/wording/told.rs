@@ -2,7 +2,7 @@
 //! made-up rows do to them.
 
 use super::{MeanScale, cell_name, label, noun};
-use crate::{CellView, CountView, LiftView, RunReport};
+use crate::{CellView, CountView, Disclosure, LiftView, RunReport};
 use base::clean;
 use data::InputReport;
 use page::lines::wrapped;
@@ -253,6 +253,20 @@ pub fn lost_in_noise(view: &LiftView) -> Option<&'static str> {
     )
 }
 
+/// Of whom means are, which a reader who thinks of the people of both files would take for others; and why
+/// all parts of the whole may show more than it does.
+pub fn whose_means(view: &LiftView) -> String {
+    let mut text =
+        "Means are per person of the publisher: whom the advertiser does not know counts with 0.".to_owned();
+    if let Some(cell) = view.cells.iter().find(|cell| cell.family == "cohort") {
+        let by = cell.column.as_ref().map_or_else(|| "cohort".to_owned(), |column| label(column));
+        text += &format!(
+            " Groups by {by} are of people whom both know: each of them may show more than all people do."
+        );
+    }
+    text
+}
+
 /// Of sizes that a match disclosed with made-up rows in them.
 pub fn made_up_rows(report: &RunReport) -> &'static str {
     if report.disclosed.dummies.is_some() { ", made-up ones among them" } else { "" }
@@ -263,11 +277,18 @@ pub fn disclosed_match(report: &RunReport) -> Option<String> {
     let disclosed = &report.disclosed;
     let matched = disclosed.matched()?;
     let shown = format!("{}{}", count(matched), made_up_rows(report));
-    let Some([mean, range]) = disclosed.made_up().filter(|_| disclosed.dummies.is_some()) else {
-        return Some(shown);
-    };
-    let about = count(matched.saturating_sub(mean));
-    Some(format!("{shown}: about {about} without them, give or take {}", count(range)))
+    Some(match without_made_up(disclosed) {
+        Some(about) => format!("{shown}: {about}"),
+        None => shown,
+    })
+}
+
+/// About how many rows of a match are none that somebody made up; nothing where that is not known.
+#[must_use]
+pub fn without_made_up(disclosed: &Disclosure) -> Option<String> {
+    let [mean, range] = disclosed.made_up().filter(|_| disclosed.dummies.is_some())?;
+    let about = count(disclosed.matched()?.saturating_sub(mean));
+    Some(format!("about {about} without them, give or take {}", count(range)))
 }
 
 /// What made-up rows mean for who knows its own rows. For this party only.

@@ -1,9 +1,8 @@
 //! Messages between a device and a transport: what is copied by the one is sealed or checked by the other
 //! while the next is copied.
 
-use accel::{Copying, MessagePiece, Outbox};
+use accel::{Copying, Inbox, MessagePiece, Outbox};
 use base::Error;
-use kernels::Place;
 use net::{Inlet, Outlet};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender};
@@ -17,6 +16,12 @@ const COPIES: usize = 2;
 pub(crate) struct Letter {
     pub pieces: Vec<MessagePiece>,
     pub outbox: Box<dyn Outbox>,
+}
+
+/// What a chunk receives.
+pub(crate) struct Delivery {
+    pub pieces: Vec<MessagePiece>,
+    pub inbox: Box<dyn Inbox>,
 }
 
 /// A copy under way, of so many pieces, and whether they are the last of their chunk.
@@ -97,13 +102,23 @@ fn finish(outlet: &mut Outlet<'_>, groups: &mut VecDeque<Group>, tell: &Sender<(
     Ok(true)
 }
 
-/// Receives the pieces of a chunk, which `arrive` copies to the device.
-pub(crate) fn receive(
+/// Receives what comes in, and tells of every chunk that is there. Ends when nobody can ask for more.
+pub(crate) fn receive_all(
     inlet: &mut Inlet<'_>,
-    pieces: &[MessagePiece],
-    mut arrive: impl FnMut(&[MessagePiece], &[Vec<Place>]) -> Result<Box<dyn Copying>, Error>,
+    jobs: &Receiver<Delivery>,
+    tell: &Sender<()>,
 ) -> Result<(), Error> {
-    let mut left = pieces;
+    while let Ok(job) = jobs.recv() {
+        receive(inlet, job)?;
+        // Who computes may have failed, and says why.
+        let _ = tell.send(());
+    }
+    Ok(())
+}
+
+/// Receives the pieces of a chunk.
+pub(crate) fn receive(inlet: &mut Inlet<'_>, mut job: Delivery) -> Result<(), Error> {
+    let mut left = &job.pieces[..];
     let mut groups: VecDeque<(Box<dyn Copying>, usize)> = VecDeque::new();
     while !left.is_empty() || !groups.is_empty() {
         if !left.is_empty() && groups.len() < COPIES {
@@ -112,7 +127,7 @@ pub(crate) fn receive(
             let (now, rest) = left.split_at(places.len());
             left = rest;
             if !now.is_empty() {
-                groups.push_back((arrive(now, &places)?, now.len()));
+                groups.push_back((job.inbox.copy(now, &places)?, now.len()));
                 // What is checked next waits for no copy, so begin another one first.
                 continue;
             }

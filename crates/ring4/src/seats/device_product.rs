@@ -6,7 +6,7 @@
 //! made by the host.
 
 use crate::seats::check::{Running, VouchedChannel};
-use crate::seats::courier::{self, Letter};
+use crate::seats::courier::{self, Delivery, Letter};
 use crate::seats::product::{Checks, chunks_of};
 use crate::vectors::spare::zeros;
 use crate::{CHUNK_BLOCKS, SeatParty, ShareView, SharedVector, VectorRing};
@@ -56,8 +56,8 @@ struct Chunks {
     all: Vec<(BlockHalf, Range<usize>)>,
     slots: usize,
     started: usize,
-    /// Given to who sends.
-    sending: usize,
+    /// Given to who sends and who receives.
+    talked: usize,
     folded: usize,
     settled: usize,
 }
@@ -73,6 +73,14 @@ fn pieces(blocks: usize, with_c: bool) -> Vec<MessagePiece> {
         }
     }
     pieces
+}
+
+/// The threads that send and receive, and what they tell: of every chunk that is sent, and that has arrived.
+struct TalkThreads {
+    to_sender: mpsc::Sender<Letter>,
+    sent: Receiver<()>,
+    to_receiver: mpsc::Sender<Delivery>,
+    arrived: Receiver<()>,
 }
 
 /// A product under way.
@@ -142,20 +150,8 @@ impl SeatParty {
         Ok(DeviceShares { len: x.len, vector })
     }
 
-    /// As [`SeatParty::multiply`], of vectors that stay on the device. One round, the same messages.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn multiply_on_device(
-        &mut self,
-        session: &mut Session,
-        x: &DeviceShares,
-        y: &DeviceShares,
-    ) -> Result<DeviceShares, Error> {
-        self.dot_on_device(session, &[x], &[y])
-    }
-
-    /// As [`SeatParty::dot`], of vectors that stay on the device. One round, the price of a product.
+    /// As [`SeatParty::dot`], of vectors that stay on the device: one term is a product. One round, the price
+    /// of a product.
     ///
     /// # Errors
     /// As there.
@@ -185,7 +181,7 @@ impl SeatParty {
         // Pieces of messages lie in one chunk each.
         let [size, slots] = self.queue.chunks_of(&z.vector);
         let all = chunks_of(blocks, (size / CHUNK_BLOCKS * CHUNK_BLOCKS).max(CHUNK_BLOCKS));
-        let under_way = Chunks { all, slots, started: 0, sending: 0, folded: 0, settled: 0 };
+        let under_way = Chunks { all, slots, started: 0, talked: 0, folded: 0, settled: 0 };
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let factors: Vec<_> = x.iter().zip(y).map(|(x, y)| [&x.vector, &y.vector]).collect();
         let mut product = DeviceProduct { round, factors: &factors, z, vouch, chunks: under_way, checks };
@@ -201,7 +197,7 @@ impl SeatParty {
     /// the same ring. One round, the price of a product.
     ///
     /// # Errors
-    /// As [`SeatParty::multiply_on_device`].
+    /// As [`SeatParty::dot_on_device`].
     pub fn select_on_device(
         &mut self,
         session: &mut Session,
@@ -210,12 +206,12 @@ impl SeatParty {
         y: &DeviceShares,
     ) -> Result<DeviceShares, Error> {
         let difference = self.add_on_device(true, x, y)?;
-        let chosen = self.multiply_on_device(session, bit, &difference)?;
+        let chosen = self.dot_on_device(session, &[bit], &[&difference])?;
         self.add_on_device(false, &chosen, y)
     }
 
-    /// Sends and receives all pieces of a product's messages: on two threads, unless all that is sent fits
-    /// half a window, so neither waits for the other.
+    /// Sends and receives all pieces of a product's messages: on a thread each, unless all that is sent fits
+    /// half a window, so neither waits for the other, nor for what is computed.
     fn talk(&mut self, session: &mut Session, product: &mut DeviceProduct<'_>) -> Result<(), Error> {
         let (before, after) = (self.at(self.seat.after(3)), self.at(self.seat.after(1)));
         let bytes: usize = product.chunks.all.iter().map(|(_, at)| 2 * at.len() * Block::BYTES).sum();
@@ -223,16 +219,18 @@ impl SeatParty {
             if outlet.takes(bytes) {
                 return self.talk_in_turn(product, outlet, inlet);
             }
-            let (give, jobs) = mpsc::channel();
-            let (tell, told) = mpsc::channel();
-            let (give, told) = (move |job| give.send(job).map_err(|_| ended()), told);
+            let ((to_sender, letters), (tell_sent, sent)) = (mpsc::channel(), mpsc::channel());
+            let ((to_receiver, deliveries), (tell_arrived, arrived)) = (mpsc::channel(), mpsc::channel());
+            let threads = TalkThreads { to_sender, sent, to_receiver, arrived };
             std::thread::scope(|scope| {
-                let sender = scope.spawn(move || courier::send_all(outlet, &jobs, &tell));
-                let received = self.receive_all(product, inlet, &give, &told);
-                drop(give);
-                let sent = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                // Where both failed it is the sender that ended first.
-                sent.and(received)
+                let sender = scope.spawn(move || courier::send_all(outlet, &letters, &tell_sent));
+                let receiver = scope.spawn(move || courier::receive_all(inlet, &deliveries, &tell_arrived));
+                let computed = self.compute_all(product, &threads);
+                drop(threads);
+                let [sent, received] = [sender, receiver]
+                    .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                // Where several failed it is not the one that computes that ended first.
+                sent.and(received).and(computed)
             })
         })
     }
@@ -253,31 +251,30 @@ impl SeatParty {
                 courier::send(outlet, job)?;
             }
             outlet.flush()?;
-            started.into_iter().try_for_each(|chunk| self.take_chunk(product, chunk, inlet))?;
+            for chunk in started {
+                courier::receive(inlet, self.delivery(product, chunk)?)?;
+                self.fold_chunk(product, chunk)?;
+            }
         }
         Ok(())
     }
 
-    /// Receives all chunks while another thread sends.
-    fn receive_all(
-        &mut self,
-        product: &mut DeviceProduct<'_>,
-        inlet: &mut Inlet<'_>,
-        give: &dyn Fn(Letter) -> Result<(), Error>,
-        told: &Receiver<()>,
-    ) -> Result<(), Error> {
+    /// Computes all chunks while two other threads send and receive.
+    fn compute_all(&mut self, product: &mut DeviceProduct<'_>, threads: &TalkThreads) -> Result<(), Error> {
         for chunk in 0..product.chunks.all.len() {
-            self.start_chunks(product, chunk, Some(told))?;
-            while product.chunks.sending < product.chunks.started {
-                let next = product.chunks.sending;
-                give(self.letter(product, next)?)?;
-                product.chunks.sending += 1;
+            self.start_chunks(product, chunk, Some(&threads.sent))?;
+            while product.chunks.talked < product.chunks.started {
+                let next = product.chunks.talked;
+                threads.to_sender.send(self.letter(product, next)?).map_err(|_| ended())?;
+                threads.to_receiver.send(self.delivery(product, next)?).map_err(|_| ended())?;
+                product.chunks.talked += 1;
             }
-            self.take_chunk(product, chunk, inlet)?;
+            threads.arrived.recv().map_err(|_| ended())?;
+            self.fold_chunk(product, chunk)?;
         }
         // Slots are free once what they send is gone.
         while product.chunks.settled < product.chunks.all.len() {
-            told.recv().map_err(|_| ended())?;
+            threads.sent.recv().map_err(|_| ended())?;
             self.settle_chunk(product)?;
         }
         Ok(())
@@ -290,19 +287,17 @@ impl SeatParty {
         Ok(Letter { pieces: pieces(at.len(), half.sends(self.seat)), outbox })
     }
 
-    /// Receives a chunk, and begins stage 2 of it.
-    fn take_chunk(
-        &mut self,
-        product: &mut DeviceProduct<'_>,
-        chunk: usize,
-        inlet: &mut Inlet<'_>,
-    ) -> Result<(), Error> {
-        let slot = chunk % product.chunks.slots;
+    /// What a chunk receives.
+    fn delivery(&mut self, product: &DeviceProduct<'_>, chunk: usize) -> Result<Delivery, Error> {
         let (half, at) = &product.chunks.all[chunk];
-        let pieces = pieces(at.len(), half.receives(self.seat));
-        courier::receive(inlet, &pieces, |pieces, places| self.queue.arrive(slot, pieces, places))?;
+        let inbox = self.queue.inbox(chunk % product.chunks.slots)?;
+        Ok(Delivery { pieces: pieces(at.len(), half.receives(self.seat)), inbox })
+    }
+
+    /// Begins stage 2 of a chunk that has arrived.
+    fn fold_chunk(&mut self, product: &mut DeviceProduct<'_>, chunk: usize) -> Result<(), Error> {
         self.vouch_for(product, chunk)?;
-        self.queue.fold(slot)?;
+        self.queue.fold(chunk % product.chunks.slots)?;
         product.chunks.folded = chunk + 1;
         Ok(())
     }
@@ -318,7 +313,9 @@ impl SeatParty {
         while product.chunks.started < product.chunks.all.len() {
             let chunks = &product.chunks;
             if chunks.started - chunks.settled >= chunks.slots {
-                if chunks.folded == chunks.settled {
+                // The last one that was folded is under way: it is waited for where nothing else can be done.
+                let folded = chunks.folded - chunks.settled;
+                if folded == 0 || folded == 1 && chunks.started > needed {
                     break;
                 }
                 told.map_or(Ok(()), Receiver::recv).map_err(|_| ended())?;
@@ -408,7 +405,7 @@ impl Said {
     }
 }
 
-/// The other of two threads has ended, and says why.
+/// Another thread has ended, and says why.
 fn ended() -> Error {
-    Error::misuse("who sends has ended")
+    Error::misuse("who sends or receives has ended")
 }

@@ -143,6 +143,7 @@ impl FoundDifferences {
         self.note("second_step", longer(&after.second_step, &before.second_step));
         let separate = (Reverse(before.separate_duties), Reverse(after.separate_duties));
         self.note("separate_duties", more(&separate.0, &separate.1));
+        self.note("consent_by_token", more(&before.consent_by_token, &after.consent_by_token));
     }
 }
 

@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Rules of `[policy]` that a page may change; what is about the machine is changed on the machine.
-const POLICY: [&str; 16] = [
+const POLICY: [&str; 17] = [
     "kinds",
     "studies",
     "auto",
@@ -21,6 +21,7 @@ const POLICY: [&str; 16] = [
     "jobs_memory",
     "longest_run",
     "separate_duties",
+    "consent_by_token",
     "second_step",
 ];
 const DATA: [&str; 10] = [

@@ -63,6 +63,7 @@ const POLICY: &[&str] = &[
     "jobs_memory",
     "longest_run",
     "separate_duties",
+    "consent_by_token",
     "second_step",
     "notify",
 ];
@@ -310,6 +311,7 @@ fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
             .unwrap_or(1 << 30),
         longest_run: section.get("longest_run").map(|item| item.parsed(span)).transpose()?,
         separate_duties: boolean(&section, "separate_duties", true)?,
+        consent_by_token: boolean(&section, "consent_by_token", false)?,
         second_step: texts(&section, "second_step", |item| {
             let name = item.text()?;
             let role = HouseRole::named(name)

@@ -56,6 +56,7 @@ fn what_is_not_written_down_is_refused() {
         "No study may have a delta",
         "Nothing is revealed without noise.",
         "Who proposes a study does not consent to it",
+        "No program consents or refuses",
     ] {
         assert!(said.contains(refused), "{refused} is not in:\n{said}");
     }
@@ -162,6 +163,7 @@ fn what_is_not_plainly_tighter_is_looser() {
         ("separate_duties = false", "separate_duties = true", "-policy.separate_duties"),
         ("quiet_hours = [\"Mon-Fri 08:00-18:00 +01:00\"]", "", "+policy.quiet_hours"),
         ("separate_duties", "second_step = [\"operator\"]\n        separate_duties", "-policy.second_step"),
+        ("separate_duties", "consent_by_token = true\n        separate_duties", "+policy.consent_by_token"),
         ("separate_duties", "notify = [\"/bin/true\"]\n        separate_duties", "*policy.notify"),
         ("delta = \"1e-6\"", "delta = \"1e-7\"", "-data.admissions.delta admissions"),
         ("delta = \"1e-6\"", "delta = \"1e-5\"", "+data.admissions.delta admissions"),

@@ -202,6 +202,13 @@ fn people(policy: &ServicePolicy) -> Vec<String> {
         }
         .to_owned(),
     ];
+    all.push(
+        match policy.consent_by_token {
+            true => "Programs may consent and refuse by the tokens of stewards, unless two have to decide.",
+            false => "No program consents or refuses: people do.",
+        }
+        .to_owned(),
+    );
     all.push(match policy.second_step.is_empty() {
         true => "A second step at sign-in is everybody's own choice.".to_owned(),
         false => format!("A second step at sign-in is asked of: {}.", policy.second_step.join(", ")),

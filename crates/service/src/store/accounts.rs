@@ -107,7 +107,7 @@ impl Store {
             {
                 return Ok(None);
             }
-            end_sessions(transaction, id)?;
+            end_sessions(transaction, id, act.at)?;
             keep_link(transaction, id, &token.hash(TokenUse::Link), None, act.at).map(Some)
         })?;
         Ok(made.map(|()| token))
@@ -151,7 +151,7 @@ impl Store {
             if held == 0 {
                 return Ok(None);
             }
-            end_sessions(transaction, id)?;
+            end_sessions(transaction, id, act.at)?;
             transaction.execute("DELETE FROM links WHERE account = ?1", [id])?;
             transaction.execute("DELETE FROM tries WHERE name = ?1", [super::tries::hashed(act.to)])?;
             let sql = "UPDATE accounts SET password = ?2 WHERE id = ?1 AND ended IS NULL";
@@ -186,7 +186,7 @@ impl Store {
     pub fn give_role(&self, act: &RecordedAct<'_>, grant: &Grant) -> Result<(), Error> {
         let id = self.living(act.to)?;
         self.act(act, |transaction| {
-            end_sessions(transaction, id)?;
+            end_sessions(transaction, id, act.at)?;
             give(transaction, id, grant)
         })
     }
@@ -198,7 +198,7 @@ impl Store {
     pub fn take_role(&self, act: &RecordedAct<'_>, grant: &Grant) -> Result<(), Error> {
         let id = self.living(act.to)?;
         self.act(act, |transaction| {
-            end_sessions(transaction, id)?;
+            end_sessions(transaction, id, act.at)?;
             let sql = "DELETE FROM grants WHERE account = ?1 AND role = ?2 AND data = ?3";
             let data = grant.data.as_deref().unwrap_or("");
             transaction.execute(sql, params![id, grant.role.name(), data]).map(drop)
@@ -212,7 +212,7 @@ impl Store {
     pub fn end_account(&self, act: &RecordedAct<'_>) -> Result<(), Error> {
         let id = self.living(act.to)?;
         self.act(act, |transaction| {
-            end_sessions(transaction, id)?;
+            end_sessions(transaction, id, act.at)?;
             transaction.execute("DELETE FROM links WHERE account = ?1", [id])?;
             transaction.execute("DELETE FROM grants WHERE account = ?1", [id])?;
             let sql = "UPDATE accounts SET password = NULL, ended = ?2 WHERE id = ?1";
@@ -316,8 +316,11 @@ pub(super) fn keep_link(
     transaction.execute(sql, params![link, id, until, code]).map(drop)
 }
 
-pub(super) fn end_sessions(transaction: &Transaction<'_>, id: i64) -> Result<(), rusqlite::Error> {
-    transaction.execute("DELETE FROM sessions WHERE account = ?1", [id]).map(drop)
+/// Ends the sessions of an account, and its tokens: both were made by who it was and what it might do before.
+pub(super) fn end_sessions(transaction: &Transaction<'_>, id: i64, at: u64) -> Result<(), rusqlite::Error> {
+    transaction.execute("DELETE FROM sessions WHERE account = ?1", [id])?;
+    let sql = "UPDATE tokens SET ended = ?2 WHERE account = ?1 AND ended IS NULL";
+    transaction.execute(sql, params![id, at.cast_signed()]).map(drop)
 }
 
 fn listed(

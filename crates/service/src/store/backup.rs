@@ -32,6 +32,8 @@ impl Store {
                 copy.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
                 copy.execute("DELETE FROM sessions", [])?;
                 copy.execute("DELETE FROM links", [])?;
+                copy.execute("DELETE FROM answers", [])?;
+                copy.execute("DELETE FROM tokens", [])?;
                 copy.execute("INSERT INTO copies (at) VALUES (?1)", params![at.cast_signed()]).map(drop)
             };
             copy().map_err(|e| super::explain(to, "write the copy", &e))

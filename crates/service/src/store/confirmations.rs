@@ -205,7 +205,7 @@ fn apply(
         (false, Some(id)) => id,
         _ => return Ok(false),
     };
-    end_sessions(transaction, id)?;
+    end_sessions(transaction, id, at)?;
     change.give.iter().try_for_each(|grant| give(transaction, id, grant))?;
     if let Some(link) = &change.link {
         let Some(link) = base::unhex(link) else { return Ok(false) };

@@ -30,7 +30,7 @@ fn draft(row: &Row<'_>) -> Result<DraftRow, rusqlite::Error> {
 }
 
 impl Store {
-    /// Keeps a draft of whoever acts, in place of the one of this number where it is theirs.
+    /// Keeps a draft of whoever acts, in place of the one of this number where it is theirs; its number.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -40,16 +40,21 @@ impl Store {
         id: Option<u64>,
         title: &str,
         fields: &[(String, String)],
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let text = serde_json::to_string(fields).map_err(|e| Error::misuse(format!("a draft: {e}")))?;
         self.act(act, |transaction| {
             let gone = "DELETE FROM drafts WHERE account = ?1 AND id = ?2";
-            transaction.execute(gone, params![act.by, id.map(u64::cast_signed)])?;
-            let sql = "INSERT INTO drafts (account, title, at, fields) VALUES (?1, ?2, ?3, ?4)";
-            transaction.execute(sql, params![act.by, title, act.at.cast_signed(), text])?;
+            // Who has it keeps its number.
+            let held = match id.map(u64::cast_signed) {
+                Some(id) if transaction.execute(gone, params![act.by, id])? == 1 => Some(id),
+                _ => None,
+            };
+            let sql = "INSERT INTO drafts (id, account, title, at, fields) VALUES (?1, ?2, ?3, ?4, ?5)";
+            transaction.execute(sql, params![held, act.by, title, act.at.cast_signed(), text])?;
+            let kept = transaction.last_insert_rowid().unsigned_abs();
             let old = "DELETE FROM drafts WHERE account = ?1 AND id NOT IN (SELECT id FROM drafts WHERE \
                        account = ?1 ORDER BY id DESC LIMIT ?2)";
-            transaction.execute(old, params![act.by, KEPT]).map(drop)
+            transaction.execute(old, params![act.by, KEPT]).map(|_| kept)
         })
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 9] = [
+const STEPS: [LayoutStep; 10] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
@@ -19,6 +19,7 @@ const STEPS: [LayoutStep; 9] = [
     |transaction| Ok(transaction.execute_batch(GUARDS)?),
     |transaction| Ok(transaction.execute_batch(PAUSED_BY)?),
     |transaction| Ok(transaction.execute_batch(REQUESTS)?),
+    |transaction| Ok(transaction.execute_batch(TOKENS)?),
 ];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
@@ -299,6 +300,34 @@ CREATE TABLE requests (
     rules BLOB,
     days INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+";
+
+/// What programs have of people, and what was answered to requests that may come twice.
+const TOKENS: &str = "
+CREATE TABLE tokens (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash BLOB NOT NULL UNIQUE,
+    account INTEGER NOT NULL REFERENCES accounts,
+    name TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    data TEXT,
+    made INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    used INTEGER,
+    ended INTEGER
+) STRICT;
+CREATE INDEX tokens_of ON tokens (account, id);
+CREATE TABLE answers (
+    token INTEGER NOT NULL REFERENCES tokens,
+    key TEXT NOT NULL,
+    request BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    status INTEGER,
+    answer BLOB,
+    PRIMARY KEY (token, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX answers_at ON answers (at);
+CREATE INDEX proposals_changed ON proposals (changed_ms);
 ";
 
 /// Why a step was not made.

@@ -442,10 +442,10 @@ impl Store {
     }
 }
 
-const COLUMNS: &str = "row, id, study, title, kind, proposer, by, made_ms, changed_ms, state, ours, decided, \
-                       data, held, next_ms";
+pub(super) const COLUMNS: &str = "row, id, study, title, kind, proposer, by, made_ms, changed_ms, state, \
+                                  ours, decided, data, held, next_ms";
 
-fn proposal_row(row: &Row<'_>) -> Result<ProposalRow, rusqlite::Error> {
+pub(super) fn proposal_row(row: &Row<'_>) -> Result<ProposalRow, rusqlite::Error> {
     let time = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
     let state: String = row.get(9)?;
     Ok(ProposalRow {

@@ -25,6 +25,13 @@ impl Answer {
         Self { status, headers: vec![kind], body: body.into_bytes(), cookie: None }
     }
 
+    /// What a program reads.
+    #[must_use]
+    pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
+        let kind = (header::CONTENT_TYPE, "application/json".to_owned());
+        Self { status, headers: vec![kind], body, cookie: None }
+    }
+
     /// A file to keep, under a name of ours.
     #[must_use]
     pub fn file(kind: &str, name: &str, body: Vec<u8>) -> Self {

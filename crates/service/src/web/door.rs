@@ -260,7 +260,7 @@ fn signed_as(visit: &mut Visit<'_>, token: SecretToken) -> Result<(), Stop> {
     let Some(session) = visit.house.store.session(&token, visit.now)? else { return Ok(()) };
     let separate = visit.settings().policy.separate_duties;
     let actor = Asker { name: session.account.clone(), grants: session.grants.clone(), separate };
-    visit.signed = Some(SignedIn { token, session, actor });
+    visit.signed = Some(SignedIn { token, session, actor, scopes: Vec::new() });
     Ok(())
 }
 

@@ -52,6 +52,8 @@ fn refused(house: &House, request: &Request) -> Option<Answer> {
         return Some(shell::plain(status, "Another name", said));
     }
     let asks = request.method().is_safe();
+    // No browser speaks to programs' addresses by itself: they take no cookie.
+    let asks = asks || super::api::is_ours(request.uri().path());
     if !asks && text(header::ORIGIN).is_none() && !headers.contains_key("sec-fetch-site") {
         let said = "The browser did not say which page this form came from, so it was not taken.";
         return Some(shell::plain(StatusCode::FORBIDDEN, "A form from nowhere", said));

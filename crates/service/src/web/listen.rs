@@ -98,6 +98,7 @@ pub fn router(house: Arc<House>) -> Router {
     let router = pages::routes()
         .layer(DefaultBodyLimit::max(FORM_BYTES))
         .layer(other_site)
+        .merge(super::api::routes())
         .layer(axum::middleware::from_fn_with_state(house.clone(), guard));
     match house.demo_password() {
         None => router.with_state(house),

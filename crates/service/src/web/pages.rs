@@ -2,24 +2,25 @@
 
 mod account;
 mod accounts;
-mod audit;
+pub mod audit;
 mod budget;
 mod confirmations;
-mod course;
-mod data;
-mod decide;
+pub mod course;
+pub mod data;
+pub mod decide;
 pub mod help;
 mod home;
 mod operate;
 mod own_key;
-mod peers;
-mod propose;
-mod reading;
+pub mod peers;
+pub mod propose;
+pub mod reading;
 mod rules;
 pub mod second;
 mod sign_in;
-mod studies;
-mod study;
+pub mod studies;
+pub mod study;
+mod tokens;
 
 use super::door::{deed, missing, open, proven_deed, send, show};
 use super::{House, events, shell};
@@ -47,6 +48,8 @@ pub fn routes() -> Router<Arc<House>> {
         .route("/account/second/end", proven_deed("end second step", second::end))
         .route("/account/prove", deed("prove", account::prove))
         .route("/account/sessions/{id}/end", deed("end session", account::end_session))
+        .route("/account/tokens", show(tokens::show).merge(proven_deed("make token", tokens::add)))
+        .route("/account/tokens/{id}/end", deed("end token", tokens::end))
         .route("/accounts", show(accounts::list).merge(proven_deed("add account", accounts::add)))
         .route("/accounts/{name}", show(accounts::one))
         .route("/accounts/{name}/give", proven_deed("give role", accounts::give))

@@ -110,7 +110,7 @@ impl Rooms {
         Guest { token: token.expect("signs in") }
     }
 
-    fn ask(&self, request: Request<Body>) -> PageShown {
+    pub fn ask(&self, request: Request<Body>) -> PageShown {
         let mut request = request;
         request.extensions_mut().insert(ClientAddress([127, 0, 0, 1].into()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("starts");

@@ -5,7 +5,7 @@ use crate::roles::{Action, Asker, Subject, may};
 use crate::rules::RulesNow;
 use crate::secrets::SecretToken;
 use crate::settings::HouseSettings;
-use crate::store::{OpenSession, RecordedAct};
+use crate::store::{OpenSession, RecordedAct, TokenScope};
 use base::Error;
 use net::{Identity, KeyFingerprint};
 use std::collections::HashMap;
@@ -44,6 +44,8 @@ pub struct SignedIn {
     pub session: OpenSession,
     /// Who, with what may be done.
     pub actor: Asker,
+    /// What a program may use its token for; a person has none.
+    pub scopes: Vec<TokenScope>,
 }
 
 /// Why there is no ordinary answer.
@@ -102,6 +104,11 @@ impl Visit<'_> {
     pub fn must(&self, action: Action, subject: Subject<'_>) -> Result<&SignedIn, Stop> {
         let signed = self.signed()?;
         if self.may(action, subject) { Ok(signed) } else { Err(Stop::Denied) }
+    }
+
+    /// Whether a program may use its token for something.
+    pub fn has_scope(&self, scope: TokenScope) -> bool {
+        self.signed.as_ref().is_some_and(|signed| signed.scopes.contains(&scope))
     }
 
     /// A variable part of the path; empty where it has none.

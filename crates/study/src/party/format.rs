@@ -2,7 +2,8 @@
 
 use super::{FileKey, PartySettings, fill, names};
 use crate::format::{
-    ColumnDates, ColumnName, DateForm, DecimalSign, TextEncoding, WallZone, check_forms, parse_separator,
+    ColumnDates, ColumnName, DateForm, DecimalSign, HEADER_LINES, TextEncoding, WallZone, check_forms,
+    parse_separator,
 };
 use crate::reader::TomlItem;
 use base::Error;
@@ -14,6 +15,8 @@ const KEYS: &[FileKey] = &[
     // A tab is a control character, which other settings may not hold.
     ("separator", |to, item, _| fill(&mut to.format.separator, separator(item))),
     ("decimal", |to, item, _| fill(&mut to.format.decimal, item.parsed(DecimalSign::parse))),
+    ("thousands", |to, item, _| fill(&mut to.format.thousands, item.parsed(DecimalSign::parse))),
+    ("header_line", |to, item, _| fill(&mut to.format.header_line, item.integer(HEADER_LINES))),
     ("dates", |to, item, _| {
         let said = dates(item)?;
         if to.format.dates.is_empty() {

@@ -217,7 +217,7 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
     let best: Vec<&str> = found.iter().filter(|(sure, _)| *sure == most).map(|(_, name)| *name).collect();
     match best[..] {
         [] => {
-            count_instead(making, events)?;
+            count_instead(making, events, args)?;
             expect_outcomes(making, events)?;
             Ok(Vec::new())
         }
@@ -232,18 +232,28 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
     }
 }
 
-/// Asks whether events are counted though a column is called as amounts are, and is none of numbers.
-fn count_instead(making: &Making<'_>, events: &[String]) -> Result<(), Error> {
+/// Asks whether events are counted though a column is called or written as amounts are, and is none of
+/// numbers, or though somebody said a unit.
+fn count_instead(making: &Making<'_>, events: &[String], args: &LiftInitArgs) -> Result<(), Error> {
     let rows = making.survey.sampled;
     let is = |column: &&ColumnSurvey| {
         let other =
             events.contains(&column.name) || guess::identifies(column, rows).is_some_and(|score| score >= 60);
-        guess::is_named_money(column) && column.filled > 0 && !other && !guess::is_time(column)
+        guess::may_be_amounts(column) && column.filled > 0 && !other && !guess::is_time(column)
     };
-    let Some(stray) = making.survey.columns.iter().find(is).and_then(guess::stray_amount) else {
-        return Ok(());
-    };
-    events_alone(making, &format!("{stray}. Or shall events be counted, without amounts (1)?"))
+    if let Some(stray) = making.survey.columns.iter().filter(is).find_map(guess::stray_amount) {
+        return events_alone(making, &format!("{stray}. Or shall events be counted, without amounts (1)?"));
+    }
+    match args.unit.as_deref() {
+        None | Some("none") => Ok(()),
+        Some(unit) => events_alone(
+            making,
+            &format!(
+                "--unit {unit} is of amounts, and no column looks like these: --value COLUMN says which has \
+                 them. Or shall events be counted, without amounts (1)?"
+            ),
+        ),
+    }
 }
 
 /// Asks whether events are counted, where the file looks otherwise.

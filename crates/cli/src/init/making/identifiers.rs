@@ -12,9 +12,10 @@ impl Making<'_> {
     /// When no column can be one, or nobody says which is.
     pub fn matching(&mut self, protocol: &str) -> Result<String, Error> {
         let names = self.own_identifiers()?;
-        let (mut lines, mut zeros) = (Vec::new(), String::new());
+        let (mut lines, mut zeros, mut dialled) = (Vec::new(), String::new(), false);
         for name in &names {
             let steps = self.normalised(name, &names)?;
+            dialled |= steps.iter().any(|step| step.starts_with("phone"));
             let column = self.column(name)?;
             let facts = guess::described(column);
             lines.push(format!(
@@ -29,6 +30,12 @@ impl Making<'_> {
                 self.tell(told_zeros(name));
                 output::say(&format!("note: {}", told_zeros(name)));
             }
+        }
+        if !dialled {
+            self.note_unused_country(&format!(
+                "{} is compared, and no telephone numbers are; --id COLUMN says another column",
+                names.join(", ")
+            ));
         }
         self.tell(format!("who a row is of stands in {}, and how that is normalised", names.join(", ")));
         let several = if names.len() > 1 { " The best first; each makes the noise wider." } else { "" };
@@ -68,6 +75,17 @@ impl Making<'_> {
             .collect();
         scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
         let names: Vec<&str> = scored.iter().map(|(_, name)| *name).collect();
+        let lacking = || self.survey.columns.iter().find(|column| guess::identifies(column, rows).is_some());
+        if let (true, Some(column)) = (names.is_empty(), lacking()) {
+            return Err(Error::input(format!(
+                "{}: column \"{}\" looks like who a row is of, and {} of its {} cells are empty (of a \
+                 sample): fill them or remove these rows; --id COLUMN says another column",
+                self.data.display(),
+                column.name,
+                column.empty,
+                column.empty + column.filled
+            )));
+        }
         let sure = match &scored[..] {
             [first, second, ..] if first.0 >= second.0 + 30 => Some(first.1),
             _ => None,
@@ -82,7 +100,7 @@ impl Making<'_> {
         let plain = || vec!["trim".to_owned(), "lowercase".to_owned()];
         let code = match guess::sort(column) {
             IdentifierSort::Email => return Ok(vec!["email".to_owned()]),
-            IdentifierSort::Phone if column.international == column.phones => {
+            IdentifierSort::Phone if column.international == column.long => {
                 return Ok(vec!["phone".to_owned()]);
             }
             IdentifierSort::Phone => match self.common.country {
@@ -96,6 +114,10 @@ impl Making<'_> {
                 )?,
             },
             IdentifierSort::Other if guess::may_be_phones(column) => self.doubtful(name, others)?,
+            // Who says a country means the one identifier there is.
+            IdentifierSort::Other if guess::may_be_dialled(column) && others.len() == 1 => {
+                self.common.country.unwrap_or(CallingCode::Plain)
+            }
             IdentifierSort::Other => CallingCode::Plain,
         };
         Ok(match code {
@@ -126,11 +148,19 @@ impl Making<'_> {
         self.how.words("--country CODE|none", question, proposal, CallingCode::parse)
     }
 
+    /// Says that a country that was said changes nothing.
+    fn note_unused_country(&self, why: &str) {
+        if let Some(CallingCode::Of(code)) = self.common.country {
+            output::say(&format!("note: --country {code} is used by nothing: {why}"));
+        }
+    }
+
     /// Finds this party's columns for the identifiers of a study that the other party has begun.
     ///
     /// # Errors
     /// When nobody says which they are.
     pub fn identifiers_of(&mut self, study: &Study) -> Result<(), Error> {
+        self.note_unused_country("the study says how identifiers are normalised, for both parties");
         for (at, identifier) in study.matching.identifiers.iter().enumerate() {
             let name = &identifier.name;
             let own = match self.common.ids.get(at) {
@@ -141,6 +171,9 @@ impl Making<'_> {
                 None => self.like(identifier)?,
             };
             let column = self.column(&own)?;
+            if self.common.ids.is_empty() {
+                self.expect_one_spelling(identifier, column)?;
+            }
             let facts = guess::described(column);
             let zeros = self.other_zeros(identifier, column);
             self.because(&format!("identifier {name}"), &own, facts);
@@ -192,23 +225,42 @@ impl Making<'_> {
             Some(study::Normaliser::Phone(_)) => IdentifierSort::Phone,
             _ => IdentifierSort::Other,
         };
-        let alike = |column: &ColumnSurvey| match wanted {
-            IdentifierSort::Phone => guess::may_be_phones(column),
-            _ => guess::sort(column) == wanted,
+        let fitting = |alike: &dyn Fn(&ColumnSurvey) -> bool| -> Vec<&str> {
+            let fits = |column: &&ColumnSurvey| {
+                alike(column) && guess::identifies(column, self.survey.sampled).is_some()
+            };
+            columns.iter().filter(fits).map(|column| column.name.as_str()).collect()
         };
-        let fits = |column: &&ColumnSurvey| {
-            alike(column) && guess::identifies(column, self.survey.sampled).is_some()
-        };
-        let names: Vec<&str> = columns.iter().filter(fits).map(|column| column.name.as_str()).collect();
+        let (mut names, mut sure) =
+            (fitting(&|column| guess::sort(column) == wanted), wanted != IdentifierSort::Other);
+        if names.is_empty() {
+            let dialled = wanted == IdentifierSort::Phone;
+            (names, sure) = (fitting(&|column| !dialled || guess::may_be_dialled(column)), false);
+        }
         let question = format!("Which column has what the study calls \"{name}\"?");
-        match (&names[..], wanted) {
+        match names[..] {
             // A number may be anybody's: only its owner knows that it is the same.
-            ([only], IdentifierSort::Other) => {
-                self.how.choose("--id COLUMN", &question, &[(*only).to_owned()], Some(0))?;
-                Ok((*only).to_owned())
+            [only] if !sure => {
+                self.how.choose("--id COLUMN", &question, &[only.to_owned()], Some(0))?;
+                Ok(only.to_owned())
             }
             _ => self.pick(None, "--id COLUMN", &question, &names, None),
         }
+    }
+
+    /// Asks whether telephone numbers that the study compares as they are written are written alike.
+    fn expect_one_spelling(&self, identifier: &Identifier, own: &ColumnSurvey) -> Result<(), Error> {
+        let changed = identifier.normalise.iter().any(|step| matches!(step, Normaliser::Phone(_)));
+        if changed || guess::sort(own) != IdentifierSort::Phone {
+            return Ok(());
+        }
+        let question = format!(
+            "\"{}\" has telephone numbers, and the study compares \"{}\" as it is written: +49 151 .. and \
+             0151 .. are two people. Does the other party write all of them as this file does? If not, it \
+             begins the study anew, with --country CODE.",
+            own.name, identifier.name
+        );
+        self.how.choose("--id COLUMN", &question, &[own.name.clone()], Some(0)).map(|_| ())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{ADDRESS, Making, comment, list, output, quoted, said, stem};
 use crate::init::draft::StudyDraft;
 use std::path::{Path, PathBuf, absolute};
-use study::format::{ColumnDates, DecimalSign, InputFormat, separator_name};
+use study::format::{ColumnDates, InputFormat, separator_name};
 
 impl Making<'_> {
     /// The party file.
@@ -56,7 +56,7 @@ impl Making<'_> {
         });
         format!(
             "{head}{}\nstudy    = {}\nas       = {}\nidentity = {}\ndata     = {}\n{}{}report   = \
-             \"{party}-report/\"\n{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
+             \"{party}-report/\"\n{}{}\n{}[policy]\nkinds    = [\"{}\"]\n{bounds}",
             reasons.collect::<String>(),
             beside(&self.study),
             quoted(party),
@@ -68,6 +68,7 @@ impl Making<'_> {
                  this file and the key (tacit init --ledger), else its budget begins anew.",
                 &format!("ledger   = {}", beside(&self.ledger_file()))
             ),
+            state_of(party),
             said(
                 "The stable name of these data over all their versions, under which the budget is kept.",
                 &format!("lineage  = {}", quoted(&self.lineage()))
@@ -110,14 +111,14 @@ impl Making<'_> {
     }
 
     fn format_section(&self) -> String {
-        let InputFormat { encoding, separator, decimal, dates, zone, sheet, columns } = &self.format;
+        let InputFormat { encoding, separator, decimal, thousands, .. } = &self.format;
+        let InputFormat { header_line, dates, zone, sheet, columns, .. } = &self.format;
         let mut lines = Vec::new();
         lines.extend(encoding.map(|encoding| format!("encoding = \"{}\"", encoding.name())));
         lines.extend(separator.map(|separator| format!("separator = {}", separator_name(separator))));
-        lines.extend(
-            decimal
-                .map(|sign| format!("decimal = \"{}\"", if sign == DecimalSign::Comma { "," } else { "." })),
-        );
+        lines.extend(decimal.map(|sign| format!("decimal = \"{}\"", sign.character())));
+        lines.extend(thousands.map(|sign| format!("thousands = \"{}\"", sign.character())));
+        lines.extend(header_line.map(|line| format!("header_line = {line}")));
         let forms = |of: &ColumnDates| {
             list(of.forms.iter().map(ToString::to_string).collect::<Vec<_>>().iter().map(String::as_str))
         };
@@ -160,6 +161,15 @@ fn relative(folder: &Path, path: &Path) -> String {
         }
     }
     path.display().to_string()
+}
+
+/// How to have runs that go on, as a line that does nothing yet.
+fn state_of(party: &str) -> String {
+    said(
+        "Where runs keep what they have done, so that they go on after whatever ends them: a private folder. \
+         Take the marks away to have it.",
+        &format!("# state    = {}\n# spool    = true", quoted(&format!("{party}-state"))),
+    )
 }
 
 #[cfg(test)]

@@ -137,12 +137,26 @@ impl Coordinator<'_, '_> {
                     cause.words()
                 )
             }
-            UnitFailure::Lane { lane, cause } => {
-                let tried = units::LANE_FAILURES;
-                format!("lane {lane} failed {tried} times on end, at last since {}", cause.words())
-            }
+            UnitFailure::Lane { lane, cause } => self.lane_failed(lane, cause),
         };
-        let why = self.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        // What own workers told last is no reason for what failed at the peer.
+        let at_peer = self.failed.last().is_some_and(|failed| failed.peer);
+        let why = self.why.as_ref().filter(|_| !at_peer);
+        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
         self.error(Fault::Channel(ChannelError::Io(text + &why)))
+    }
+
+    /// That a lane fails again and again, and whose worker went or why, as attempts over lanes have failed.
+    fn lane_failed(&self, lane: u16, cause: FailureCause) -> String {
+        let (tried, what) = (units::LANE_FAILURES, self.stage.what());
+        let last = self.failed.last().map(|failed| (&*failed.cause, failed.peer));
+        let at_last = match last {
+            Some((cause, true)) => {
+                format!("on the side of {}: {cause}", self.job.roster.name(self.job.me.other()))
+            }
+            Some((cause, false)) => format!("on this party's side: {cause}"),
+            None => format!("before an attempt: {}", cause.words()),
+        };
+        format!("lane {lane} failed {tried} times on end in units{what}, at last {at_last}")
     }
 }

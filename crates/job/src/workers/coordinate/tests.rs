@@ -160,7 +160,8 @@ fn where_nothing_happens_it_is_said_who_was_awaited() {
     let job = job((&roster, &place), None);
     let [(words, _own), _peers] = words();
     let of_crew = sync_channel(INPUTS);
-    let (mut coordinator, first) = Coordinator::new(&job, Box::new(OneUnit(COMPUTE)), words, of_crew).unwrap();
+    let (mut coordinator, first) =
+        Coordinator::new(&job, Box::new(OneUnit(COMPUTE)), words, of_crew).unwrap();
     coordinator.take_lane_actions(first, &port).unwrap();
     let ended = |coordinator: &mut Coordinator| {
         let now = Instant::now();

@@ -48,8 +48,14 @@ fn parts(visit: &Visit<'_>, wrong: &[String]) -> Result<Vec<Markup>, Stop> {
         section("Password", password),
         section("Second step", super::second::parts(visit)?),
         section("Where you are signed in", [sessions(visit)?]),
+        section("Tokens for programs", [tokens()]),
         section("What was done", [acts]),
     ])
+}
+
+fn tokens() -> Markup {
+    let link = element("a", &[("href", "/account/tokens")], [text("Your tokens")]);
+    element("p", &[], [text("Programs ask for what you may do by a token: "), link, text(".")])
 }
 
 fn sessions(visit: &Visit<'_>) -> Result<Markup, Stop> {

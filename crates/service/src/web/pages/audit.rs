@@ -10,7 +10,7 @@ use page::form::{FormField, button, form, hidden, mistakes, query_form};
 use page::markup::{Markup, element, text, words};
 use page::numbers::count;
 use serde_json::json;
-use trail::{TrailEntry, WitnessStanding, log_head};
+use trail::{TrailEntry, VerifiedLog, WitnessStanding, log_head};
 
 /// Entries of a page.
 const PAGE: u32 = 50;
@@ -123,7 +123,8 @@ fn fields(visit: &Visit<'_>) -> Markup {
     element("details", &[], [summary, query_form("/audit", fields.into_iter().chain([look]))])
 }
 
-fn filter(visit: &Visit<'_>) -> Result<TrailFilter, String> {
+/// Which entries somebody asks for, or what is wrong with that.
+pub fn filter(visit: &Visit<'_>) -> Result<TrailFilter, String> {
     let day = |name: &str| match visit.field(name).trim() {
         "" => Ok(None),
         text => {
@@ -154,12 +155,24 @@ fn older(visit: &Visit<'_>, below: u64) -> String {
 
 /// Computes the chain anew.
 pub fn verify(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    let _ = computed(visit)?;
+    Ok(Answer::go("/audit"))
+}
+
+/// The same, with what was found.
+pub fn computed(visit: &Visit<'_>) -> Result<Result<VerifiedLog, String>, Stop> {
     visit.must(Action::SeeAudit, Subject::House)?;
     let found = trail::verify(&visit.house.store.reader()?).map_err(|error| error.to_string());
     let what = if found.is_ok() { "audit log verified" } else { "audit log verified: it does not fit" };
     visit.house.store.record(&visit.act(what, "")?)?;
-    visit.house.watch.seen().verified = Some((visit.now, found));
-    Ok(Answer::go("/audit"))
+    visit.house.watch.seen().verified = Some((visit.now, found.clone()));
+    Ok(found)
+}
+
+/// Whether somebody sees details of all entries: texts of rules have names of columns.
+pub fn sees_details(visit: &Visit<'_>) -> bool {
+    let mut names = visit.settings().data.keys();
+    names.all(|name| visit.may(Action::SeeColumns, Subject::Data(name)))
 }
 
 /// The entries of the filter as JSON lines. Texts of rules have names of columns, so their details are for
@@ -167,8 +180,7 @@ pub fn verify(visit: &Visit<'_>) -> Result<Answer, Stop> {
 pub fn export(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::SeeAudit, Subject::House)?;
     let filter = filter(visit).map_err(|_| Stop::Missing)?;
-    let mut names = visit.settings().data.keys();
-    let whole = names.all(|name| visit.may(Action::SeeColumns, Subject::Data(name)));
+    let whole = sees_details(visit);
     let entries = visit.house.store.trail_page(&filter, None, FILE)?;
     visit.house.store.record(&visit.act("audit log exported", "")?)?;
     let line = |entry: &TrailEntry| {

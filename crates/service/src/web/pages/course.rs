@@ -20,7 +20,7 @@ use terminal::progress::ProgressLine;
 /// Why no run begins where the data are not those of the consent.
 const DATA: &str = "data";
 /// Lines of a run that are read, and shown.
-const READ: u32 = 1_000;
+pub const READ: u32 = 1_000;
 const SHOWN: usize = 50;
 
 /// The page.
@@ -47,18 +47,19 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// Where one stage is.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct StageProgress {
-    name: String,
+pub struct StageProgress {
+    /// What it is called.
+    pub name: String,
     /// Rows that it will handle.
-    rows: u64,
+    pub rows: u64,
     /// Of its newest step: its name, how much is done, of how much.
-    step: Option<(String, u64, u64)>,
+    pub step: Option<(String, u64, u64)>,
     /// Seconds and bytes of one that is over.
-    done: Option<(f64, u64)>,
+    pub done: Option<(f64, u64)>,
 }
 
 /// The stages of a run by what its process said, in the order in which they began.
-fn stages<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<StageProgress> {
+pub fn stages<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<StageProgress> {
     let mut all: Vec<StageProgress> = Vec::new();
     for line in lines {
         match serde_json::from_str(line) {
@@ -295,15 +296,20 @@ pub fn password(visit: &Visit<'_>, id: &str) -> Option<Markup> {
 pub fn start(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = acted_on(visit)?;
     visit.must(Action::Run, study.subject())?;
-    with_proof(visit, "password", || {
-        if study.row.held.as_deref() == Some(DATA) {
-            let why = "The data changed since consent: who decides on them has to take them.";
-            return Ok(not_done(visit, &study, why));
-        }
-        let (store, id) = (&visit.house.store, &study.row.id);
-        store.hold(&visit.act("run allowed", visit.part("hash"))?, id, None, 0)?;
-        Ok(Answer::go(&format!("{}/run", study.path())))
+    with_proof(visit, "password", || match allow(visit, &study)? {
+        Some(why) => Ok(not_done(visit, &study, why)),
+        None => Ok(Answer::go(&format!("{}/run", study.path()))),
     })
+}
+
+/// The same without a form; why it cannot be.
+pub fn allow(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<&'static str>, Stop> {
+    if study.row.held.as_deref() == Some(DATA) {
+        return Ok(Some("The data changed since consent: who decides on them has to take them."));
+    }
+    let act = visit.act("run allowed", visit.part("hash"))?;
+    visit.house.store.hold(&act, &study.row.id, None, 0)?;
+    Ok(None)
 }
 
 /// Stops the run that is under way, or that this side has offered: what is held does not begin, and where its
@@ -312,11 +318,17 @@ pub fn stop(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = acted_on(visit)?;
     visit.must(Action::Run, study.subject())?;
     with_proof(visit, "password", || {
-        let act = visit.act("run stopped", visit.part("hash"))?;
-        visit.house.store.hold(&act, &study.row.id, Some(STOPPED), 0)?;
-        visit.house.jobs().stop(&study.row.id);
+        end(visit, &study)?;
         Ok(Answer::go(&format!("{}/run", study.path())))
     })
+}
+
+/// The same without a form.
+pub fn end(visit: &Visit<'_>, study: &StudySeen) -> Result<(), Stop> {
+    let act = visit.act("run stopped", visit.part("hash"))?;
+    visit.house.store.hold(&act, &study.row.id, Some(STOPPED), 0)?;
+    visit.house.jobs().stop(&study.row.id);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -37,7 +37,8 @@ pub fn list(visit: &Visit<'_>) -> Result<Answer, Stop> {
     Ok(page(visit, "Data", [table("Data sets of this organisation", &columns, rows)]))
 }
 
-fn sees(visit: &Visit<'_>, name: &str) -> bool {
+/// Whether somebody may know of a data set.
+pub fn sees(visit: &Visit<'_>, name: &str) -> bool {
     [Action::CheckData, Action::SeeColumns].iter().any(|action| visit.may(*action, Subject::Data(name)))
 }
 

@@ -17,7 +17,7 @@ use crate::web::door::prove;
 use crate::web::shell::{page, section, stopped, table, time};
 use crate::web::visit::{Stop, Visit};
 use crate::web::weighing::{self, WeighOrder, Weighed};
-use base::Fault;
+use base::{Error, Fault};
 use net::KeyFingerprint;
 use page::form::{FormField, button, choice, hidden, lines_field};
 use page::markup::{Markup, element, text, words};
@@ -218,55 +218,89 @@ fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &St
     study.form(visit, "consent", "consent", parts.chain([button("Consent and sign", "")]))
 }
 
+/// What somebody asks to consent to with a data set, by a form or by a program.
+pub struct AskedConsent<'a> {
+    /// Runs that may begin anew.
+    pub runs: u64,
+    /// Days that it holds.
+    pub days: u64,
+    /// The hash of the words that were read.
+    pub words: &'a str,
+}
+
+/// The data set of a name, where this person decides on it for a study.
+pub fn chosen<'v>(
+    visit: &'v Visit<'_>,
+    study: &StudySeen,
+    data: &str,
+) -> Result<(&'v str, &'v DataSet), Stop> {
+    let mut all = sets(visit, study).into_iter().map(|(name, set)| (name.as_str(), set));
+    let chosen = all.find(|(name, _)| *name == data);
+    chosen.filter(|chosen| decides(visit, study, *chosen)).ok_or(Stop::Denied)
+}
+
+/// What stands against beginning a consent at all.
+pub fn why_not_begun(visit: &Visit<'_>, told: &StudyTold, asked: &AskedConsent<'_>) -> Option<&'static str> {
+    let AskedConsent { runs, days, words } = asked;
+    if *words != base::hex(&statements::digest_of_words(&told.words())) {
+        Some("What this page says of the study has changed since you read it: read it again.")
+    } else if !(1..=u64::from(RUNS_ANEW)).contains(runs) || !(1..=statements::DAYS).contains(days) {
+        Some("Write how many days it holds, from 1 to 90.")
+    } else if visit.rules.standing == RulesStanding::Never {
+        Some("Nobody has accepted service.toml yet, so nothing can be consented to.")
+    } else {
+        None
+    }
+}
+
 /// Consents for this organisation: the files are read first.
 pub fn consent(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = acted_on(visit)?;
-    let chosen = sets(visit, &study).into_iter().find(|(name, _)| *name == visit.field("data"));
-    let chosen = chosen.filter(|(name, set)| decides(visit, &study, (name, set)));
-    let (data, set) = chosen.ok_or(Stop::Denied)?;
-    let told = told(visit, &study)?;
-    let words = told.words();
     let number = |name: &str| visit.field(name).trim().parse::<u64>().unwrap_or(0);
-    let (runs, days) = (number("runs"), number("days"));
-    let why = if visit.field("words") != base::hex(&statements::digest_of_words(&words)) {
-        "What this page says of the study has changed since you read it: read it again."
-    } else if !(1..=u64::from(RUNS_ANEW)).contains(&runs) || !(1..=statements::DAYS).contains(&days) {
-        "Write how many days it holds, from 1 to 90."
-    } else if visit.rules.standing == RulesStanding::Never {
-        "Nobody has accepted service.toml yet, so nothing can be consented to."
-    } else {
-        ""
-    };
-    with_proof(visit, "password", || {
-        if !why.is_empty() {
-            return Ok(not_done(visit, &study, why));
-        }
-        let (store, account, id) = (&visit.house.store, account(visit), study.row.id);
-        let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
-        let runs = u8::try_from(runs).unwrap_or(1);
-        let agree = AgreeOrder {
-            by: account.to_owned(),
-            id,
-            data: data.clone(),
-            runs,
-            days,
-            words: told.words_of(&us, data, runs, days),
-            rules: None,
-        };
-        let (terms, separate) = (agree.approval(), visit.settings().policy.separate_duties);
-        let approval = set.two_person.then_some(&terms);
-        let right = ConsentRight { rules: None, stewards: &set.stewards, separate, approval, keys: &[] };
-        if !store.is_approved(&id, account, &right, visit.now)? {
-            store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, &terms)?;
-            return Ok(Answer::go(&study.path()));
-        }
-        let text = study.record.proposed().text.clone();
-        let order = WeighOrder { what: Weighed::Consent(agree), study: study.row.study.full(), text };
-        match weighing::start(visit.house, order)? {
-            false if !visit.house.weighing.has(&id) => Err(Stop::Busy),
-            _ => Ok(Answer::go(&study.path())),
-        }
+    let (data, words) = (visit.field("data"), visit.field("words"));
+    let asked = AskedConsent { runs: number("runs"), days: number("days"), words };
+    let with = chosen(visit, &study, data)?;
+    let told = told(visit, &study)?;
+    let why = why_not_begun(visit, &told, &asked);
+    with_proof(visit, "password", || match why {
+        Some(why) => Ok(not_done(visit, &study, why)),
+        None => begin_consent(visit, &study, &told, with, &asked).map(|()| Answer::go(&study.path())),
     })
+}
+
+/// Begins a consent against which nothing stands: the first of two stewards is noted; else the files are
+/// read, and it is signed when nothing in them stands against it.
+pub fn begin_consent(
+    visit: &Visit<'_>,
+    study: &StudySeen,
+    told: &StudyTold,
+    (data, set): (&str, &DataSet),
+    asked: &AskedConsent<'_>,
+) -> Result<(), Stop> {
+    let (store, account, id) = (&visit.house.store, account(visit), study.row.id);
+    let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
+    let (runs, days) = (u8::try_from(asked.runs).unwrap_or(1), asked.days);
+    let agree = AgreeOrder {
+        by: account.to_owned(),
+        id,
+        data: data.to_owned(),
+        runs,
+        days,
+        words: told.words_of(&us, data, runs, days),
+        rules: None,
+    };
+    let (terms, separate) = (agree.approval(), visit.settings().policy.separate_duties);
+    let approval = set.two_person.then_some(&terms);
+    let right = ConsentRight { rules: None, stewards: &set.stewards, separate, approval, keys: &[] };
+    if !store.is_approved(&id, account, &right, visit.now)? {
+        return Ok(store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, &terms)?);
+    }
+    let text = study.record.proposed().text.clone();
+    let order = WeighOrder { what: Weighed::Consent(agree), study: study.row.study.full(), text };
+    match weighing::start(visit.house, order)? {
+        false if !visit.house.weighing.has(&id) => Err(Stop::Busy),
+        _ => Ok(()),
+    }
 }
 
 fn reason(what: &str, id: &'static str) -> [Markup; 2] {
@@ -295,19 +329,28 @@ fn withdrawal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
 
 /// The reason that a form gives.
 fn given(visit: &Visit<'_>, id: &str) -> Result<ClosingReason, &'static str> {
-    let code = visit.field(&format!("{id}-code"));
+    reason_of(visit.field(&format!("{id}-code")), visit.field(&format!("{id}-text")))
+}
+
+/// A reason by its word and its text.
+pub fn reason_of(code: &str, text: &str) -> Result<ClosingReason, &'static str> {
     let code = REASONS.iter().find(|(name, ..)| *name == code).map_or(ClosingCode::Other, |(.., code)| *code);
-    let text = visit.field(&format!("{id}-text")).replace("\r\n", "\n").trim().to_owned();
+    let text = text.replace("\r\n", "\n").trim().to_owned();
     match text.chars().count() {
         1..=TEXT_CHARS => Ok(ClosingReason { code, text }),
         _ => Err("Say why, in 1 to 2,000 characters: the other parties read it."),
     }
 }
 
+/// Whether this person may refuse a study: who decides on data that it could use.
+pub fn may_refuse(visit: &Visit<'_>, study: &StudySeen) -> bool {
+    sets(visit, study).into_iter().any(|(name, set)| decides(visit, study, (name, set)))
+}
+
 /// Refuses for this organisation.
 pub fn refuse(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = acted_on(visit)?;
-    if !sets(visit, &study).into_iter().any(|(name, set)| decides(visit, &study, (name, set))) {
+    if !may_refuse(visit, &study) {
         return Err(Stop::Denied);
     }
     with_proof(visit, "refuse-password", || match given(visit, "refuse") {
@@ -342,18 +385,22 @@ pub fn with_proof(
 
 /// Says something for this organisation, and goes back to the study.
 pub fn say(visit: &Visit<'_>, study: &StudySeen, what: Said) -> Result<Answer, Stop> {
-    let Some(identity) = visit.house.identity() else {
-        return Ok(not_done(visit, study, "This organisation has no key, so it cannot sign."));
-    };
-    let account = &visit.signed()?.session.account;
-    let speaker = Speaker { by: account, identity, at_ms: now_ms() };
-    match visit.house.store.say(speaker, &study.row.id, what) {
-        Ok(_) => Ok(Answer::go(&study.path())),
-        Err(error) if matches!(error.kind(), Fault::Refused(_) | Fault::Input(_)) => {
+    match speak(visit, study, what) {
+        Ok(()) => Ok(Answer::go(&study.path())),
+        Err(Stop::Failed(error)) if matches!(error.kind(), Fault::Refused(_) | Fault::Input(_)) => {
             Ok(not_done(visit, study, &error.to_string()))
         }
-        Err(error) => Err(Stop::Failed(error)),
+        Err(stop) => Err(stop),
     }
+}
+
+/// Says something for this organisation; why it may not be said is a refusal.
+pub fn speak(visit: &Visit<'_>, study: &StudySeen, what: Said) -> Result<(), Stop> {
+    let without = || Error::refused("This organisation has no key, so it cannot sign.");
+    let identity = visit.house.identity().ok_or_else(without)?;
+    let account = &visit.signed()?.session.account;
+    let speaker = Speaker { by: account, identity, at_ms: now_ms() };
+    Ok(visit.house.store.say(speaker, &study.row.id, what).map(drop)?)
 }
 
 /// The page that says why nothing was done.

@@ -63,7 +63,7 @@ fn listed(visit: &Visit<'_>, wrong: &[String]) -> Result<Vec<Markup>, Stop> {
     Ok(parts)
 }
 
-fn may_change(visit: &Visit<'_>) -> bool {
+pub fn may_change(visit: &Visit<'_>) -> bool {
     visit.may(Action::RulesAsOperator, Subject::House) || visit.may(Action::RulesAsSteward, Subject::House)
 }
 
@@ -182,7 +182,7 @@ pub fn one(visit: &Visit<'_>) -> Result<Answer, Stop> {
     Ok(page(visit, name, parts(visit, name, peer)?))
 }
 
-fn of_path<'a>(visit: &'a Visit<'_>) -> Result<(&'a str, &'a ServicePeer), Stop> {
+pub fn of_path<'a>(visit: &'a Visit<'_>) -> Result<(&'a str, &'a ServicePeer), Stop> {
     let found = visit.settings().peers.get_key_value(visit.part("name")).ok_or(Stop::Missing)?;
     Ok((found.0, found.1))
 }
@@ -257,6 +257,12 @@ fn roles(visit: &Visit<'_>) -> [bool; 2] {
 /// Pauses the link with an organisation.
 pub fn pause(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let (name, peer) = of_path(visit)?;
+    begin_pause(visit, name, peer)?;
+    Ok(Answer::go(&format!("/peers/{name}")))
+}
+
+/// The same without a form.
+pub fn begin_pause(visit: &Visit<'_>, name: &str, peer: &ServicePeer) -> Result<(), Stop> {
     let [steward, operator] = roles(visit);
     if !steward && !operator {
         return Err(Stop::Denied);
@@ -264,7 +270,7 @@ pub fn pause(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let subject = format!("peer {name}");
     visit.house.store.pause(&visit.act("link paused", &subject)?, name, !operator)?;
     visit.house.links().end(&peer.key, now_ms());
-    Ok(Answer::go(&format!("/peers/{name}")))
+    Ok(())
 }
 
 /// Ends the pause.

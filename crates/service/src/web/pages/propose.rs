@@ -13,11 +13,11 @@ use crate::web::pages::told_parts;
 use crate::web::shell::{page, section, table, time, with_status};
 use crate::web::visit::{Stop, Visit};
 use axum::http::StatusCode;
-use base::Error;
+use base::{Error, Fault};
 use net::{Identity, KeyFingerprint};
 use page::form::{button, button_to, form, hidden, mistakes};
 use page::markup::{Markup, element, text, text_lines, words};
-use statements::{DAYS, ProposedStudy, RunWindow, TEXT_CHARS};
+use statements::{DAYS, ProposalRecord, ProposedStudy, RunWindow, TEXT_CHARS};
 use study::time::CellTime;
 
 const DAY_MS: u64 = 86_400_000;
@@ -26,7 +26,7 @@ const TITLE: &str = "Propose a study";
 
 /// What a person filled in, or what stands there first.
 #[derive(Clone, Debug, Default)]
-struct FilledForm(Vec<(String, String)>);
+pub struct FilledForm(pub Vec<(String, String)>);
 
 impl FilledForm {
     fn get(&self, name: &str) -> &str {
@@ -104,9 +104,24 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
         return again(&[], Some(&told));
     }
     let hash = told.file.hash();
-    let Some(program) = base::unhex(&told.program) else {
-        return Err(Stop::Failed(Error::misuse("a hash has 64 digits")));
-    };
+    match propose(visit, own, &told, asked, visit.field("draft").parse().ok()) {
+        Ok(_) => Ok(Answer::go(&format!("/studies/{}", hash.full()))),
+        Err(Stop::Failed(error)) if matches!(error.kind(), Fault::Input(_) | Fault::Refused(_)) => {
+            again(&[error.to_string()], Some(&told))
+        }
+        Err(stop) => Err(stop),
+    }
+}
+
+/// Signs a study and sends it; the draft that it was goes.
+pub fn propose(
+    visit: &Visit<'_>,
+    own: &Identity,
+    told: &StudyTold,
+    asked: AskedBesides,
+    draft: Option<u64>,
+) -> Result<ProposalRecord, Stop> {
+    let program = base::unhex(&told.program).ok_or_else(|| Error::misuse("a hash has 64 digits"))?;
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
     let expires_ms = visit.now * 1_000 + asked.days * DAY_MS;
@@ -114,18 +129,11 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let proposed = ProposedStudy { text, program, note, expires_ms, windows, nonce };
     let account = &visit.signed()?.session.account;
     let speaker = Speaker { by: account, identity: own, at_ms: crate::link::now_ms() };
-    match visit.house.store.propose(speaker, proposed) {
-        Ok(_) => {
-            if let Ok(draft) = visit.field("draft").parse() {
-                visit.house.store.drop_draft(&visit.act("draft proposed", account)?, draft)?;
-            }
-            Ok(Answer::go(&format!("/studies/{}", hash.full())))
-        }
-        Err(error) if matches!(error.kind(), base::Fault::Input(_) | base::Fault::Refused(_)) => {
-            again(&[error.to_string()], Some(&told))
-        }
-        Err(error) => Err(Stop::Failed(error)),
+    let record = visit.house.store.propose(speaker, proposed)?;
+    if let Some(draft) = draft {
+        visit.house.store.drop_draft(&visit.act("draft proposed", account)?, draft)?;
     }
+    Ok(record)
 }
 
 /// Takes a draft away.
@@ -137,13 +145,14 @@ pub fn drop_draft(visit: &Visit<'_>) -> Result<Answer, Stop> {
 }
 
 /// What is asked for besides the study.
-struct AskedBesides {
+pub struct AskedBesides {
     days: u64,
     note: String,
     windows: Vec<RunWindow>,
 }
 
-fn asked(visit: &Visit<'_>, filled: &FilledForm) -> Result<AskedBesides, Vec<String>> {
+/// The same of a form, or what is wrong with it.
+pub fn asked(visit: &Visit<'_>, filled: &FilledForm) -> Result<AskedBesides, Vec<String>> {
     let mut wrong = Vec::new();
     let days = filled.get("days").trim().parse().unwrap_or(0);
     if !(1..=DAYS).contains(&days) {
@@ -178,7 +187,7 @@ fn asked(visit: &Visit<'_>, filled: &FilledForm) -> Result<AskedBesides, Vec<Str
 }
 
 /// The study that a form is.
-fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<StudyTold, Vec<String>> {
+pub fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<StudyTold, Vec<String>> {
     let us = own.fingerprint();
     let text = match filled.is_file() {
         true => filled.get("text").to_owned(),

@@ -80,8 +80,12 @@ fn files(study: &StudySeen, report: &RunReport) -> Markup {
 
 /// A file of it.
 pub fn file(visit: &Visit<'_>) -> Result<Answer, Stop> {
+    take_along(visit, visit.part("file"))
+}
+
+/// A file of it by its name, which is written down.
+pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
     let (study, report, json) = read(visit)?;
-    let name = visit.part("file");
     let html = "text/html; charset=utf-8";
     let (kind, content) = match name {
         "report.json" => ("application/json", json.into_bytes()),

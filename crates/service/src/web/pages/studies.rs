@@ -40,7 +40,7 @@ impl StudySeen {
     }
 
     /// Which proposal of the study it is, as forms name it.
-    fn proposal(&self) -> String {
+    pub fn proposal(&self) -> String {
         base::hex(&self.row.id.0)
     }
 
@@ -86,8 +86,13 @@ pub fn acted_on(visit: &Visit<'_>) -> Result<StudySeen, Stop> {
 /// The study of the path, as far as this person may know of it.
 pub fn seen(visit: &Visit<'_>) -> Result<StudySeen, Stop> {
     let hash = base::unhex(visit.part("hash")).map(StudyHash::from_bytes).ok_or(Stop::Missing)?;
+    let row = visit.house.store.proposal_of(&hash)?.ok_or(Stop::Missing)?;
+    seen_as(visit, row)
+}
+
+/// One proposal of a study, as far as this person may know of it.
+pub fn seen_as(visit: &Visit<'_>, row: ProposalRow) -> Result<StudySeen, Stop> {
     let store = &visit.house.store;
-    let row = store.proposal_of(&hash)?.ok_or(Stop::Missing)?;
     let given = store.is_given(&row.id, &visit.signed()?.session.account)?;
     let record = store.standing(&row.id)?.ok_or(Stop::Missing)?;
     let us = visit.us();
