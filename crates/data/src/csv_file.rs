@@ -51,8 +51,7 @@ pub(super) fn read(
     let found: Vec<String> = header.iter().map(|cell| cell.trim().to_owned()).collect();
     lower.map_or(Ok(()), |lower| lower.refuse(table, &found, "line"))?;
     let positions = table.locate(&found)?;
-    let mut record = csv::StringRecord::new();
-    let mut rows = 0;
+    let (mut record, mut rows) = (csv::StringRecord::new(), 0);
     while table.sink.takes_more() {
         lines.borrow_mut().since_record = 0;
         match reader.read_record(&mut record) {

@@ -64,6 +64,9 @@ pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<Weighed
     let version = crate::findings::version(settings, data)?;
     let party = crate::schedule::party_file(settings, &file, data, "listen = \"127.0.0.1:1\"", "report")?;
     let party = PartySettings::default().over_text_of(&party_file, &party)?.complete()?;
+    // The name of the data is by a key of the ledger, and is found once: a ledger that is not there yet is
+    // made before, or the run would have another one, and another name.
+    let ledger = Ledger::open(&settings.ledger)?;
     let checked = check(&party, &Opened::of(&party)?)?;
     refusals.extend(outlook(&party, &checked)?.refusals);
     let Some(run) = checked.first() else { return Err(Error::misuse("a party takes part in a run")) };
@@ -74,9 +77,7 @@ pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<Weighed
             "{have} rows would take part, and no study may use fewer than {least} (least_rows)"
         ));
     }
-    // The name of the data is by a key of the ledger: one that is not there yet is made now, or the run would
-    // have another one, and another name.
-    let tag = run.data_tag(&Ledger::open(&settings.ledger)?)?;
+    let tag = run.data_tag(&ledger)?;
     let (rows, program) = (run.inputs.rows_kept, hex(&run.built.program.hash()));
     Ok(WeighedStudy {
         tag: hex(&tag),

@@ -30,6 +30,7 @@ fn dial(own: &Identity, peer: KeyFingerprint, address: &str) -> HostileStream {
         let tls = ServiceTls::new(own, vec![peer]).expect("set up");
         let name = ServerName::try_from("tacit").expect("a name");
         let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_nodelay(true).expect("set");
         let connection = ClientConnection::new(tls.dialer, name).expect("a connection");
         let mut stream = StreamOwned::new(connection, stream);
         let mut hello = [0; HELLO_BYTES];
@@ -44,9 +45,8 @@ fn dial(own: &Identity, peer: KeyFingerprint, address: &str) -> HostileStream {
 }
 
 fn send(stream: &mut HostileStream, kind: u8, content: &[u8]) -> std::io::Result<()> {
-    stream.write_all(&(content.len() as u64 + 1).to_le_bytes())?;
-    stream.write_all(&[kind])?;
-    stream.write_all(content)?;
+    let length = (content.len() as u64 + 1).to_le_bytes();
+    stream.write_all(&[&length[..], &[kind], content].concat())?;
     stream.flush()
 }
 

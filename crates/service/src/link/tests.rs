@@ -187,7 +187,7 @@ fn of_one_study_one_proposal_is_open() {
         houses.iter().for_each(|house| crate::schedule::look(house, false).expect("looks"));
         houses.iter().all(|house| {
             let all = states(house);
-            all.len() == 2 && all.iter().any(|state| *state == ProposalState::Closed)
+            all.len() == 2 && all.contains(&ProposalState::Closed)
         })
     });
     for (house, own) in houses.iter().zip(&own_ones) {
