@@ -260,7 +260,7 @@ impl Making<'_> {
              begins the study anew, with --country CODE.",
             own.name, identifier.name
         );
-        self.how.choose("--id COLUMN", &question, &[own.name.clone()], Some(0)).map(|_| ())
+        self.how.choose("--id COLUMN", &question, std::slice::from_ref(&own.name), Some(0)).map(|_| ())
     }
 }
 
