@@ -115,8 +115,13 @@ fn a_snapshot_keeps_what_failed() {
     log.set_matched(of_match).unwrap();
     let floor = |attempt| UnitRecord::Floor { unit: 0, attempt };
     let failed = |attempt| UnitRecord::Failed { unit: 0, attempt, cause: FailureCause::LaneCut, peer: false };
+    // As a coordinator does: what failed is among the costs before its records are written.
+    let costs = log.costs.clone();
+    let count = |record| costs.failed(&failed_unit(report::COMPUTING, &record).unwrap());
+    count(failed(1));
     log.write_units(COMPUTE, &[floor(1), floor(2), failed(1)]).unwrap();
     finish(&mut log, 1, 1);
+    count(failed(3));
     log.write_units(COMPUTE, &[floor(3), floor(4), failed(3)]).unwrap();
     let held = log.units(COMPUTE)[4];
     log.snapshot().unwrap();
