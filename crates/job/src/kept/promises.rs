@@ -44,7 +44,8 @@ impl PromiseBook {
 
     /// The matches of a run that goes are over, whoever puts its folder back.
     pub fn forget(&self, records: &[LogRecord], place: &str) -> Result<(), Error> {
-        end(&mut self.lock()?, &matches_of(records, place).unwrap_or_default())
+        let mut ledger = self.lock()?;
+        end(&mut ledger, &matches_of(records, place).unwrap_or_default())
     }
 
     /// Whether the log of a match has all that the ledger knows of; then the ledger knows all that it has.
@@ -63,7 +64,8 @@ impl PromiseBook {
 
     /// The match is over, unless the ledger has another one, or more of it.
     pub fn end(&self, of: &UnderWay) -> Result<(), Error> {
-        end_one(&mut self.lock()?, &self.id(of), of)
+        let mut ledger = self.lock()?;
+        end_one(&mut ledger, &self.id(of), of)
     }
 }
 
