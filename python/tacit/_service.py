@@ -187,7 +187,8 @@ class Service:
     def file(self, study: str, name: str) -> bytes:
         """A file of its report: ``report.html``, ``numbers.csv``, ``public.json``, a figure."""
         status, body = self._ask("GET", f"/studies/{_part(study)}/report/{_part(name)}")
-        self._good(status, body)
+        if status != 200:
+            self._good(status, body)
         return body
 
     def budget(self) -> list[Fields]:

@@ -85,7 +85,7 @@ class Side:
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory, command):
     home = tmp_path_factory.mktemp("services")
-    tacit.generate.lift(home / "lift", rows=2000)
+    tacit.generate.lift(home / "lift", rows=4000)
     files = {"media": "publisher.csv", "shop": "advertiser.csv"}
     all = {name: Side(home / name) for name in files}
     links = {name: free_address() for name in files}
@@ -150,7 +150,7 @@ def test_a_study_by_programs_on_both_sides(sides, command):
     threading.Thread(target=listen, daemon=True).start()
     assert ann.preview(study).study == study.hash
     assert ann.propose(study, note="For the spring.") == study.hash
-    with pytest.raises(tacit.TacitError, match="open"):
+    with pytest.raises(tacit.RefusedError, match="proposed already"):
         ann.propose(study)
     for name, steward in stewards.items():
         while all_of(steward, study.hash) is None:

@@ -97,15 +97,21 @@ impl KeptRun {
         if !unreadable.is_empty() {
             found = KeptFound::Unreadable(unreadable.iter().map(|name| name.place(&store)).collect());
         }
-        for (name, begun, records) in own {
+        for (name, begun, _) in own {
             let touched = begun.input != base::hex(input);
             if touched && !begun.content.map_or(Ok(false), |content| content.is_of(data))? {
                 found = KeptFound::OtherInput;
                 continue;
             }
             begun.expect_readable(&name.place(&store))?;
-            let stage = KeptStage::of(&records, &name.place(&store))?;
             let state = Arc::new(RunState::resume(store.clone(), &key, &name, &party.as_party)?);
+            // Who led it until now may have written more, or ended it.
+            if !kept_runs(&store)?.contains(&name) {
+                continue;
+            }
+            let (now, _) = own_runs(&store, &key, (party, study), std::slice::from_ref(&name))?;
+            let Some((_, begun, records)) = now.into_iter().next() else { continue };
+            let stage = KeptStage::of(&records, &name.place(&store))?;
             return Ok(KeptFound::Run(Box::new(Self { state, begun, stage, touched })));
         }
         Ok(found)

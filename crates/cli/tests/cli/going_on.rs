@@ -228,7 +228,8 @@ fn a_killed_coordinator_goes_on() {
     let all = [world.start(0), world.start(1)];
     let party = |name: &str| world.path(&format!("{name}.toml"));
     assert!(world.comes_to(0, 3, "the first run") && world.comes_to(1, 3, "the first run"));
-    // A second coordinator of a party is kept out while the first one leads.
+    // A second coordinator of a party is kept out while the first one leads, and does not end meanwhile.
+    all.iter().for_each(|side| signal(side.id(), rustix::process::Signal::STOP));
     world.start(0).end().failed(1, &["another process of this machine", " leads a run whose state is in "]);
     // Both coordinators die.
     all.into_iter().for_each(|mut side| side.kill());

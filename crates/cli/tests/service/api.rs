@@ -71,7 +71,7 @@ fn two() -> ([House; 2], String) {
     let made = tempfile::tempdir().expect("a folder");
     let format = FileFormat::Csv;
     let options =
-        LiftOptions { rows: 2_000, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format, files: 1 };
+        LiftOptions { rows: 3_000, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format, files: 1 };
     lift(made.path(), &options, &|_, _| ()).expect("made");
     let ports: Vec<String> = (0..6).map(|_| base::free_address().expect("a port")).collect();
     let own = [0, 1].map(|_| Identity::generate().expect("a key"));

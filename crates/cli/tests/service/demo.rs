@@ -119,6 +119,9 @@ impl Tab {
         let mut fields: Vec<(&str, &str)> = more.to_vec();
         for field in found.descendants() {
             let Some(name) = field.attribute("name").filter(|_| !is(field, "button")) else { continue };
+            if field.attribute("type") == Some("checkbox") && !field.has_attribute("checked") {
+                continue;
+            }
             let value = match field.tag_name().name() {
                 "textarea" => field.text().unwrap_or(""),
                 "select" => {
