@@ -3,7 +3,7 @@
 use super::decide::{against, decides, not_done, with_proof};
 use super::studies::{StudySeen, acted_on, seen};
 use super::study::{said, state};
-use crate::agree::ChangeOrder;
+use crate::agree::{ChangeOrder, OTHER_DATA_SIGNED};
 use crate::findings::version;
 use crate::roles::{Action, Subject};
 use crate::schedule::why_waiting;
@@ -252,6 +252,10 @@ fn taking(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
         return Ok(parts);
     }
     parts.extend(against(visit, study, data)?);
+    if visit.settings().data.get(data).is_some_and(|set| !set.steward_keys.is_empty()) {
+        parts.push(words("p", "note", format!("They are not taken here: {OTHER_DATA_SIGNED}.")));
+        return Ok(parts);
+    }
     let Ok(version) = version(visit.settings(), data) else { return Ok(parts) };
     if may_take(visit, study) {
         let note = "The files are read as they lie there now, and held against the rules and the ledger, \
@@ -263,10 +267,10 @@ fn taking(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
     Ok(parts)
 }
 
-/// Whether somebody decides on the data of a study that was consented to.
+/// Whether somebody decides on the data of a study that was consented to, and no own key has to.
 fn may_take(visit: &Visit<'_>, study: &StudySeen) -> bool {
     let data = study.row.data.as_ref().and_then(|data| visit.settings().data.get_key_value(data));
-    data.is_some_and(|(name, set)| decides(visit, study, (name, set)))
+    data.is_some_and(|(name, set)| set.steward_keys.is_empty() && decides(visit, study, (name, set)))
 }
 
 /// Takes the data as they were on the page for those of the consent, where nothing stands against them, and
