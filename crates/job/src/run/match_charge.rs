@@ -4,7 +4,7 @@ use super::Event;
 use super::agree::Agreement;
 use super::owner::OwnerRun;
 use crate::kept::{MatchDraw, RunLog, journal_of};
-use base::{Error, PartyId};
+use base::{ChannelError, Error, Fault, PartyId};
 use matching::RestartPermit;
 use matching::dummies::Dummies;
 use privacy::dummies;
@@ -118,6 +118,18 @@ impl OwnerRun<'_> {
     /// The error of a run that broke off after the sizes of its match were charged: it says what that cost,
     /// and what to do next. Of its release, where that began, the error says so itself.
     pub(super) fn leaving_sizes(&self, error: Error) -> Error {
+        let left = matches!(error.kind(), Fault::Channel(ChannelError::Closed | ChannelError::Cut));
+        let error = self.told_sizes(error);
+        match left && self.matched_nobody && !self.releasing {
+            false => error,
+            true => error.leaving_too(
+                "The sizes of the match say that hardly anybody is in both files, and the other party ends \
+                 its run there unless it says --spend-anyway as well: both have to say it",
+            ),
+        }
+    }
+
+    fn told_sizes(&self, error: Error) -> Error {
         let charge = || dummies::charge(&self.checked.study, self.checked.me).ok().flatten();
         let (Some(number), Some(charge)) = (self.match_paid(), charge()) else { return error };
         let sizes = format!(

@@ -71,6 +71,8 @@ pub(super) struct OwnerRun<'a> {
     pub sizes_paid: Option<Bytes32>,
     /// Whether the release has begun, which says itself how things stand with it.
     pub releasing: bool,
+    /// Whether it goes on with a match of nobody, at which another party may end.
+    pub matched_nobody: bool,
     /// How many workers compute at once, as both have agreed.
     pub workers: u32,
     /// Their connections for the match, until it is made over them; and whether it is.
@@ -209,6 +211,7 @@ impl<'a> OwnerRun<'a> {
             salt,
             sizes_paid: None,
             releasing: false,
+            matched_nobody: false,
             workers: 1,
             match_lanes,
             match_on_lanes: false,
@@ -275,10 +278,14 @@ impl<'a> OwnerRun<'a> {
     /// Ends a lift study whose match has nobody, as far as its sizes tell, before its release is charged. All
     /// parties see the same sizes, made-up rows in them, and so end alike: that a run goes on or ends tells
     /// nothing that these do not.
-    fn expect_somebody(&self, disclosed: &Disclosure) -> Result<(), Error> {
+    fn expect_somebody(&mut self, disclosed: &Disclosure) -> Result<(), Error> {
         let is_lift = matches!(self.checked.study.kind, Question::Lift(_));
-        match compose::nobody_matched(disclosed).filter(|_| is_lift && !self.party.consent.spend_anyway) {
+        match compose::nobody_matched(disclosed).filter(|_| is_lift) {
             None => Ok(()),
+            Some(_) if self.party.consent.spend_anyway => {
+                self.matched_nobody = true;
+                Ok(())
+            }
             Some(why) => Err(Error::refused(format!(
                 "the run ends before its result is computed, and nothing is charged for that (the sizes of \
                  the match are charged): {why}. Who wants the result all the same says --spend-anyway at \
