@@ -322,6 +322,10 @@ fn whole_amounts_are_values_of_events() {
     made("numbered.csv", "--unit EUR").failed(2, &["--unit EUR is of amounts", "--value 1"]);
     made("numbered.csv", "").fine();
     assert_eq!(value(), "value      = { constant = 1 }");
+    let wide = |i: u64| format!("p{i}@e.org,2026-02-20,2026-02-21,{},{}", i % 9, i % 7);
+    table(folder.path(), "wide.csv", "email,bought_1,bought_2,x_1,x_2", wide, 2400);
+    made("wide.csv", "").failed(2, &["Are values of the events in x_1, x_2?", "say it by --value 1"]);
+    made("wide.csv", "--value x_1 --value x_2").fine();
     table(folder.path(), "serial.csv", "email,day,amount_eur", numbered, 2400);
     made("serial.csv", "").failed(2, &[&question.replace("x; 1", "amount_eur; 1")]);
     let told = made("serial.csv", "--value amount_eur").fine().stderr;

@@ -202,13 +202,11 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
             found.push((sure, &column.name));
         }
     }
-    if events.len() > 1 {
+    if events.len() > 1 && !found.is_empty() {
         // As many as there are events, or none.
-        let names: Vec<String> = found.iter().map(|(_, name)| (*name).to_owned()).collect();
-        return match names.len() {
-            0 => expect_outcomes(making, events).map(|_| names),
-            n if n == events.len() => Ok(names),
-            _ => Err(Error::input(
+        return match found.len() == events.len() {
+            true => Ok(found.iter().map(|(_, name)| (*name).to_owned()).collect()),
+            false => Err(Error::input(
                 "which columns are the values of the events? Say each by --value COLUMN, or --value 1",
             )),
         };
@@ -218,12 +216,20 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
     match best[..] {
         [] => unclaimed(making, events, args),
         [only] => Ok(vec![only.to_owned()]),
-        _ => ask_value(making, &best),
+        _ => ask_value(making, events, &best),
     }
 }
 
 /// Asks which of these columns is the value of an event, if any.
-fn ask_value(making: &Making<'_>, names: &[&str]) -> Result<Vec<String>, Error> {
+fn ask_value(making: &Making<'_>, events: &[String], names: &[&str]) -> Result<Vec<String>, Error> {
+    if events.len() > 1 {
+        let question = format!(
+            "Are values of the events in {}? --value COLUMN, once for each event, says in which columns they \
+             are. Or shall events be counted (1)?",
+            names.join(", ")
+        );
+        return events_alone(making, &question).map(|()| Vec::new());
+    }
     let mut answers: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     answers.push("1".to_owned());
     let question = "Which column is the value of an event (1: events are counted)?";
@@ -260,7 +266,7 @@ fn unclaimed(making: &Making<'_>, events: &[String], args: &LiftInitArgs) -> Res
     let names: Vec<&str> =
         making.survey.columns.iter().filter(may_be).map(|column| column.name.as_str()).collect();
     if !names.is_empty() {
-        return ask_value(making, &names);
+        return ask_value(making, events, &names);
     }
     if let Some(unit) = args.unit.as_deref().filter(|unit| *unit != "none") {
         events_alone(
