@@ -257,8 +257,8 @@ fn told_password() -> Result<String, Error> {
     Ok(password.trim().to_owned())
 }
 
-/// The demo holds the pipe as long as it lives, so this process ends with it, also where it was gone before this
-/// process could ask the system for that.
+/// The demo holds the pipe as long as it lives, so this process ends with it, also where it was gone before
+/// this process could ask the system for that.
 fn ends_with_stdin() {
     // Whatever comes, the pipe is gone then.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

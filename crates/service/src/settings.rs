@@ -170,8 +170,8 @@ impl AutoStudy {
 }
 
 impl HouseSettings {
-    /// The data set with which `policy.auto` consents to a study; none: a person decides. It follows from what
-    /// is named alone: what other rules allow, one person can make less, and so choose between two.
+    /// The data set with which `policy.auto` consents to a study; none: a person decides. It follows from
+    /// what is named alone: what other rules allow, one person can make less, and so choose between two.
     #[must_use]
     pub fn consents_with(&self, study: &StudyHash) -> Option<&str> {
         let named = |data: &&String| self.policy.auto.iter().any(|auto| auto.names(study, data));
