@@ -25,8 +25,8 @@ impl House {
     /// Serves the demo, where the rules say that nobody but this machine can reach it.
     ///
     /// # Errors
-    /// When no password came, or the page listens on another address than a loopback one, has a name that does
-    /// not end in `.localhost`, a certificate, or a proxy.
+    /// When no password came, or the page listens on another address than a loopback one, has a name that
+    /// does not end in `.localhost`, a certificate, or a proxy.
     pub fn for_demo(mut self, password: String) -> Result<Self, Error> {
         if !is_of_demo(&self.rules().settings.web) {
             return Err(Error::input(
