@@ -46,7 +46,8 @@ pub struct ConsentArgs {
     /// the ledger
     #[arg(long)]
     pub new_lineage: bool,
-    /// Spend rho on arms and cells that are too small to be shown
+    /// Spend rho on arms and cells that are too small to be shown, and go on where the sizes of a lift
+    /// study's match say that hardly anybody is in both files: both parties say it, else the run ends there
     #[arg(long)]
     pub spend_anyway: bool,
 }

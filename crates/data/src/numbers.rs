@@ -53,6 +53,17 @@ pub(crate) fn plain(text: &str, form: NumberForm) -> Result<Cow<'_, str>, String
     })
 }
 
+/// Whether a number has two or more groups of three digits behind this sign, as only thousands are written.
+pub(crate) fn is_grouped(text: &str, sign: char) -> bool {
+    let mut groups = text.trim_start_matches('-').split(sign);
+    let digits = |group: &str, most: usize| {
+        (1..=most).contains(&group.len()) && group.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let first = groups.next().is_some_and(|first| digits(first, 3));
+    let rest: Vec<&str> = groups.collect();
+    first && rest.len() > 1 && rest.iter().all(|group| group.len() == 3 && digits(group, 3))
+}
+
 /// Whether a sign stands before three digits, and before it one to three that could be thousands.
 pub(crate) fn is_one_group(text: &str, sign: char) -> bool {
     let unsigned = text.trim_start_matches(['-', '+']);

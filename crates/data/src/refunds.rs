@@ -58,7 +58,7 @@ fn parts(row: &Row<'_>, cell: TableCell<'_>, scale: u32) -> Result<i128, String>
     let text = text.strip_prefix('+').filter(|rest| !rest.starts_with('-')).unwrap_or(&text);
     decimal(text, whole).or_else(|error| match error {
         DecimalError::Long => Ok(i128::MAX),
-        DecimalError::NoNumber => Err(no_number(scale)),
+        DecimalError::NoNumber => Err(no_number(scale) + cure(text)),
         DecimalError::Inexact if scale == 1 => {
             Err("is not a whole number: round it, or agree on scale = 100 in the `value` of the study's \
              [advertiser], where amounts have two decimals"
@@ -74,6 +74,25 @@ fn no_number(scale: u32) -> String {
     match scale {
         1 => "is not a whole number: use digits only, without separators or decimals".to_owned(),
         _ => "is not a number such as 12 or 149.28".to_owned(),
+    }
+}
+
+/// What reads a cell that people write as an amount.
+fn cure(text: &str) -> &'static str {
+    let code = |word: &str| word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    let word = |word: &str| code(word) || word.eq_ignore_ascii_case("euro");
+    let digits = text.bytes().any(|byte| byte.is_ascii_digit());
+    let currency = text.contains(['\u{20ac}', '$', '\u{a3}', '\u{a5}']) || text.split(' ').any(word);
+    match numbers::is_grouped(text, '.') {
+        true => {
+            "; if points separate thousands, add decimal = \",\" under [format] of the party file (or \
+             --decimal ,)"
+        }
+        false if digits && currency => {
+            "; write amounts without the sign or name of a currency: `unit` in the `value` of the study's \
+             [advertiser] says it"
+        }
+        false => "",
     }
 }
 

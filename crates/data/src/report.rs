@@ -357,6 +357,14 @@ impl fmt::Display for InputReport {
                 _ => "identifiers whose events add up to more than the clamp",
             };
             writeln!(f, "{:>12} {cut} ({people:.1} % of those with events{value})", self.over_clamp)?;
+            if people > 90.0 {
+                writeln!(
+                    f,
+                    "{:>12} the clamp cuts nearly everybody with events: what is left is how many they are, \
+                     times the clamp. Are the values amounts? Else agree on events alone, or on a larger one",
+                    "note:"
+                )?;
+            }
         }
         for column in &self.columns {
             column.lines(|count, text| writeln!(f, "{count:>12} {text}"))?;

@@ -232,6 +232,10 @@ fn too_many_events_are_an_error_or_counted() {
     );
     // Of four events and one, with a clamp of one.
     assert_eq!(report.clamped_part, 1.0 - 2.0 / 5.0);
+    assert!(!report.to_string().contains("cuts nearly everybody"), "{report}");
+    let all = format!("{EVENTS}{rows}");
+    let (_, report) = read_advertiser(&desk.file("h.csv", &all), &study(&[]), ADVERTISER).expect("read");
+    assert!(report.to_string().contains("note: the clamp cuts nearly everybody"), "{report}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ const PERSON: [&str; 17] = [
     "household",
 ];
 /// Words in names of columns that say that these are telephone numbers.
-const PHONE: [&str; 17] = [
+const PHONE: [&str; 18] = [
     "phone",
     "tel",
     "telefon",
@@ -33,6 +33,7 @@ const PHONE: [&str; 17] = [
     "handy",
     "rufnummer",
     "msisdn",
+    "cell",
     "fax",
     "portable",
     "whatsapp",
@@ -227,6 +228,42 @@ pub fn may_be_amounts(column: &ColumnSurvey) -> bool {
     is_named_money(column) || most(column, column.figures) && !may_be_dialled(column)
 }
 
+/// Last words of names of columns that number something: an invoice, an article.
+const NUMBERING: [&str; 6] = ["id", "nr", "no", "nummer", "number", "code"];
+
+/// Whether a column numbers something, as invoices are, and is no amount unless somebody says so: by its
+/// name, or because its cells are all different and have as many digits. What a few rows have says nothing.
+pub fn may_be_numbering(column: &ColumnSurvey) -> bool {
+    is_named_numbering(&column.name) || is_numbered(column)
+}
+
+/// Whether the name of a column ends as names of numberings do.
+pub fn is_named_numbering(name: &str) -> bool {
+    let Some(last) = words(name).last() else { return false };
+    let ends = |end: &&str| last == *end || end.len() > 3 && last.ends_with(*end);
+    // invoiceId, Kundennr; but PAID.
+    let camel = |name: &str| name.ends_with(|c: char| c.is_lowercase());
+    let joined = name.strip_suffix("Id").or_else(|| name.strip_suffix("ID")).is_some_and(camel);
+    NUMBERING.iter().any(ends) || last.ends_with("nr") || joined
+}
+
+/// Whether cells are all different whole numbers of 4 or more digits, as many in each.
+fn is_numbered(column: &ColumnSurvey) -> bool {
+    let Some(numbers) = &column.numbers else { return false };
+    let digits = |share: f64| numbers.quantile(share).max(1.0).log10().floor() as u32 + 1;
+    let whole = numbers.decimals == 0 && numbers.negative == 0;
+    whole && column.filled >= 20 && column.is_distinct() && digits(0.0) >= 4 && digits(0.0) == digits(1.0)
+}
+
+/// Whether a column of numbers may be what events are worth, though nothing says so: it has no arms, times,
+/// people or numbering by name, and more than one value.
+pub fn may_be_values(column: &ColumnSurvey) -> bool {
+    let labels = is_named_arm(column) && !column.values.is_empty();
+    let person = named(&column.name, &PERSON) || is_named_numbering(&column.name);
+    let other = labels || person && !is_named_money(column) || is_time(column);
+    column.numbers.is_some() && column.distinct > 1 && sort(column) == IdentifierSort::Other && !other
+}
+
 /// Whether a column may be amounts of money: how sure.
 pub fn money(column: &ColumnSurvey) -> u32 {
     let Some(numbers) = &column.numbers else { return 0 };
@@ -416,7 +453,7 @@ mod tests {
             assert_eq!(sort_of(name, ["0049301234", "0049301235", "0049301236"]), (Other, true), "{name}");
             assert_eq!(sort_of(name, ["030 123456", "(030)123457", "+49 30 123"]), (Phone, true), "{name}");
         }
-        for name in ["phone", "Telefonnummer", "Tel.", "mobile_number"] {
+        for name in ["phone", "Telefonnummer", "Tel.", "mobile_number", "Cell"] {
             assert_eq!(sort_of(name, padded), (Phone, true), "{name}");
             assert_eq!(sort_of(name, ["1", "2", "3"]), (Other, false), "{name}");
         }
@@ -460,6 +497,31 @@ mod tests {
         let seen = data::survey::survey((&file).into()).unwrap();
         let told = described(&seen.columns[0]);
         assert!(told.starts_with("numbers, 100 to 123456; 2 with zeros in front; "), "{told}");
+    }
+
+    #[test]
+    fn what_numbers_rows_is_no_amount_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.csv");
+        let seen = |name: &str, cell: &dyn Fn(u64) -> u64| {
+            let rows: String = (0..40).map(|i| format!("p{i};{}\n", cell(i))).collect();
+            std::fs::write(&file, format!("who;{name}\n{rows}")).unwrap();
+            let column = data::survey::survey((&file).into()).unwrap().columns[1].clone();
+            (may_be_numbering(&column), may_be_values(&column))
+        };
+        let (serial, points) = (|i: u64| 4_711_001 + i, |i: u64| 5 + i % 30);
+        for name in ["amount_id", "Rechnungsbetrag Nr", "Betragsnummer", "totalId"] {
+            assert_eq!(seen(name, &points), (true, true), "{name}");
+        }
+        for name in ["invoice_no", "Artikelnr", "zip code", "customer"] {
+            assert!(!seen(name, &points).1, "{name}");
+        }
+        for name in ["Punkte", "Gesamt", "x1", "PAID", "Kasino"] {
+            assert_eq!(seen(name, &points), (false, true), "{name}");
+        }
+        assert_eq!(seen("Betrag", &serial), (true, true));
+        assert_eq!(seen("Punkte", &|_| 3), (false, false));
+        assert!(!seen("Betrag", &|i| 980 + i).0, "of different lengths");
     }
 
     #[test]

@@ -267,6 +267,11 @@ impl<'a> Making<'a> {
         self.reasons.push(Reason { setting: setting.to_owned(), value: value.into(), why: why.into() });
     }
 
+    /// Whether a column was chosen as one that says who a row is of.
+    pub fn is_identifier(&self, column: &str) -> bool {
+        self.reasons.iter().any(|of| of.setting.starts_with("identifier") && of.value == column)
+    }
+
     /// Notes what the study tells the other party.
     pub fn tell(&mut self, what: String) {
         self.tells.push(what);

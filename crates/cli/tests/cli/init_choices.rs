@@ -254,7 +254,14 @@ fn telephone_numbers_in_digits_are_no_dates() {
     run("init match --data p1.csv --out plain --country none").fine();
     let line = "init match --data p2.csv --study plain/study.toml --id Rufnummer";
     run(&line.replace(" --id Rufnummer", "")).failed(2, &["say it by --id COLUMN"]);
-    run(line).fine();
+    let begun = study("plain");
+    for line in [line.to_owned(), line.replace("--id Rufnummer", "--yes")] {
+        let told = run(&line).fine().stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let note = "note: \"Rufnummer\" has telephone numbers, and the study compares \"Telefon\" as it is";
+        assert!(told.contains(note), "{told}");
+        std::fs::write(folder.path().join("plain/study.toml"), &begun).unwrap();
+        std::fs::remove_file(folder.path().join("plain/p2.toml")).unwrap();
+    }
     // Digits of customers are numbers; and a country that changes nothing is told.
     table(folder.path(), "c.csv", "Kundennummer,x", |i| format!("{},{}", 1_710_000_000 + i, i % 3), 200);
     let done = run("init match --data c.csv --out c").fine();
@@ -299,11 +306,31 @@ fn whole_amounts_are_values_of_events() {
     assert_eq!(value(), "value      = { column = \"amount_eur\", type = \"u32\", unit = \"EUR\" }");
     assert!(read(&folder.path().join("lift/advertiser.toml")).contains("thousands = \".\"\n"));
     in_folder(folder.path(), "check lift/advertiser.toml").fine();
-    // Whoever says a unit does not mean to count events.
+    // Nothing says what a column of numbers is: it is asked, and no events are counted in silence.
     let unnamed = read(&folder.path().join("sales.csv")).replace("amount_eur", "x");
     std::fs::write(folder.path().join("unnamed.csv"), unnamed).unwrap();
-    made("unnamed.csv", "--unit EUR").failed(2, &["--unit EUR is of amounts", "--value 1"]);
+    let question = "Which column is the value of an event (1: events are counted)? One of: x; 1.";
+    for more in ["", "--yes", "--unit EUR"] {
+        made("unnamed.csv", more).failed(2, &[question, "say it by --value COLUMN or --value 1"]);
+    }
+    made("unnamed.csv", "--value 1").fine();
+    assert_eq!(value(), "value      = { constant = 1 }");
     made("unnamed.csv", "--unit EUR --value x").fine();
+    // Whoever says a unit does not mean to count events, and a number of an invoice is no amount.
+    let numbered = |i: u64| format!("p{i}@e.org,2026-02-20,{}", 4_711_001 + i);
+    table(folder.path(), "numbered.csv", "email,day,invoice_nr", numbered, 2400);
+    made("numbered.csv", "--unit EUR").failed(2, &["--unit EUR is of amounts", "--value 1"]);
+    made("numbered.csv", "").fine();
+    assert_eq!(value(), "value      = { constant = 1 }");
+    let wide = |i: u64| format!("p{i}@e.org,2026-02-20,2026-02-21,{},{}", i % 9, i % 7);
+    table(folder.path(), "wide.csv", "email,bought_1,bought_2,x_1,x_2", wide, 2400);
+    made("wide.csv", "").failed(2, &["Are values of the events in x_1, x_2?", "say it by --value 1"]);
+    made("wide.csv", "--value x_1 --value x_2").fine();
+    table(folder.path(), "serial.csv", "email,day,amount_eur", numbered, 2400);
+    made("serial.csv", "").failed(2, &[&question.replace("x; 1", "amount_eur; 1")]);
+    let told = made("serial.csv", "--value amount_eur").fine().stderr;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("cuts 100 % of the people with events"), "{told}");
 }
 
 /// A match of nobody ends a run before its result is charged, and is told by a match alone.
@@ -319,10 +346,13 @@ fn a_match_of_nobody_is_told_before_anything_is_released() {
         &format!("init lift --advertiser sales.csv --study lift/study.toml --peer {address}"),
     )
     .fine();
-    let run = |more: &str| {
-        let lines = [format!("publisher.toml --listen {address}"), "advertiser.toml".to_owned()];
+    let run = |more: [&str; 2]| {
+        let lines = [
+            format!("publisher.toml --listen {address} {}", more[0]),
+            format!("advertiser.toml {}", more[1]),
+        ];
         let halves = lines.map(|line| {
-            let line = format!("run lift/{line} {more}");
+            let line = format!("run lift/{line}");
             let mut half = command(line.split_whitespace());
             half.current_dir(folder.path());
             Running::start(half)
@@ -330,13 +360,18 @@ fn a_match_of_nobody_is_told_before_anything_is_released() {
         halves.map(Running::end)
     };
     // Each ends by itself, or hears that the other one does.
-    let ended = run("");
+    let ended = run(["", ""]);
     let text = ended.iter().map(|done| done.stderr.as_str()).collect::<String>();
     assert!(ended.iter().all(|done| done.code == 5), "{text}");
     for part in ["before its result is computed", "hardly anybody", "Spent: rho", "--spend-anyway at both"] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
-    for done in run("--spend-anyway") {
+    // Who alone wants the result hears why the other one left.
+    let [wants, leaves] = run(["--spend-anyway", ""]);
+    assert_eq!(leaves.code, 5, "{}", leaves.stderr);
+    let told = wants.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(wants.code != 0 && told.contains("unless it says --spend-anyway as well"), "{told}");
+    for done in run(["--spend-anyway"; 2]) {
         assert_eq!(done.code, 0, "{}", done.stderr);
         assert!(done.stdout.contains("hardly anybody"), "{}", done.stdout);
     }

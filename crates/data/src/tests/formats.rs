@@ -271,9 +271,16 @@ fn amounts_have_the_decimals_of_their_scale() {
     assert_eq!(value("1.149,5", "thousands = \".\""), Ok(114_950));
     assert!(value("42949672.96", "").unwrap_err().contains("is out of range"));
     assert_eq!(value("+5", ""), Ok(500));
-    for wrong in ["EUR 5", "+-5"] {
-        assert!(value(wrong, "").unwrap_err().contains("is not a number such as 12 or 149.28"), "{wrong}");
+    for (wrong, cure) in [
+        ("+-5", ""),
+        ("EUR 5", "; write amounts without the sign or name of a currency"),
+        ("6.01 \u{20ac}", "; write amounts without the sign or name of a currency"),
+        ("1.234.567", "; if points separate thousands, add decimal = \",\""),
+    ] {
+        let told = value(wrong, "").unwrap_err();
+        assert!(told.contains(&format!("is not a number such as 12 or 149.28{cure}")), "{told}");
     }
+    assert_eq!(value("12.345.678", "decimal = \",\""), Ok(1_234_567_800));
 }
 
 /// What stands above the names of columns is no row.

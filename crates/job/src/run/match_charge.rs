@@ -5,7 +5,7 @@ use super::agree::Agreement;
 use super::owner::OwnerRun;
 use crate::compose::nobody_matched;
 use crate::kept::{MatchDraw, RunLog, journal_of};
-use base::{Error, PartyId};
+use base::{ChannelError, Error, Fault, PartyId};
 use matching::RestartPermit;
 use matching::dummies::Dummies;
 use privacy::dummies;
@@ -128,6 +128,18 @@ impl OwnerRun<'_> {
     /// The error of a run that broke off after the sizes of its match were charged: it says what that cost,
     /// and what to do next. Of its release, where that began, the error says so itself.
     pub(super) fn leaving_sizes(&self, error: Error) -> Error {
+        let left = matches!(error.kind(), Fault::Channel(ChannelError::Closed | ChannelError::Cut));
+        let error = self.told_sizes(error);
+        match left && self.matched_nobody && !self.releasing {
+            false => error,
+            true => error.leaving_too(
+                "The sizes of the match say that hardly anybody is in both files, and the other party ends \
+                 its run there unless it says --spend-anyway as well: both have to say it",
+            ),
+        }
+    }
+
+    fn told_sizes(&self, error: Error) -> Error {
         let (Some(number), Some(sizes)) = (self.match_paid(), self.sizes_charged()) else { return error };
         let silent = self.sizes_paid.and_then(|id| self.lock().ok()?.silent_match(&id).ok()?);
         let next = if self.kept.as_ref().is_some_and(|log| log.progress().0) {
@@ -166,10 +178,13 @@ impl OwnerRun<'_> {
     /// Ends a lift study whose match has nobody, as far as its sizes tell, before its release is charged. All
     /// parties see the same sizes, made-up rows in them, and so end alike: that a run goes on or ends tells
     /// nothing that these do not.
-    pub(super) fn expect_somebody(&self, disclosed: &Disclosure) -> Result<(), Error> {
+    pub(super) fn expect_somebody(&mut self, disclosed: &Disclosure) -> Result<(), Error> {
         let is_lift = matches!(self.checked.study.kind, Question::Lift(_));
-        let why = nobody_matched(disclosed).filter(|_| is_lift && !self.party.consent.spend_anyway);
-        let Some(why) = why else { return Ok(()) };
+        let Some(why) = nobody_matched(disclosed).filter(|_| is_lift) else { return Ok(()) };
+        if self.party.consent.spend_anyway {
+            self.matched_nobody = true;
+            return Ok(());
+        }
         let spent = self.sizes_charged().map(|sizes| format!("Spent: {sizes}; on the release: nothing. "));
         let spent = spent.unwrap_or_default();
         Err(Error::refused(format!(

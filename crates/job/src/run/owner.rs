@@ -71,6 +71,8 @@ pub(super) struct OwnerRun<'a> {
     pub sizes_paid: Option<Bytes32>,
     /// Whether the release has begun, which says itself how things stand with it.
     pub releasing: bool,
+    /// Whether it goes on with a match of nobody, at which another party may end.
+    pub matched_nobody: bool,
     /// How many workers compute at once, as both have agreed.
     pub workers: u32,
     /// Their connections for the match, until it is made over them; and whether it is.
@@ -209,6 +211,7 @@ impl<'a> OwnerRun<'a> {
             salt,
             sizes_paid: None,
             releasing: false,
+            matched_nobody: false,
             workers: 1,
             match_lanes,
             match_on_lanes: false,

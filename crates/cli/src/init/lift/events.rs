@@ -198,17 +198,15 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
     let mut found: Vec<(u32, &str)> = Vec::new();
     for column in &making.survey.columns {
         let sure = guess::money(column);
-        if sure > 0 && !events.contains(&column.name) {
+        if sure > 0 && !events.contains(&column.name) && !guess::may_be_numbering(column) {
             found.push((sure, &column.name));
         }
     }
-    if events.len() > 1 {
+    if events.len() > 1 && !found.is_empty() {
         // As many as there are events, or none.
-        let names: Vec<String> = found.iter().map(|(_, name)| (*name).to_owned()).collect();
-        return match names.len() {
-            0 => expect_outcomes(making, events).map(|()| names),
-            n if n == events.len() => Ok(names),
-            _ => Err(Error::input(
+        return match found.len() == events.len() {
+            true => Ok(found.iter().map(|(_, name)| (*name).to_owned()).collect()),
+            false => Err(Error::input(
                 "which columns are the values of the events? Say each by --value COLUMN, or --value 1",
             )),
         };
@@ -216,44 +214,70 @@ fn value_columns(making: &Making<'_>, events: &[String], args: &LiftInitArgs) ->
     let most = found.iter().map(|(sure, _)| *sure).max().unwrap_or_default();
     let best: Vec<&str> = found.iter().filter(|(sure, _)| *sure == most).map(|(_, name)| *name).collect();
     match best[..] {
-        [] => {
-            count_instead(making, events, args)?;
-            expect_outcomes(making, events)?;
-            Ok(Vec::new())
-        }
+        [] => unclaimed(making, events, args),
         [only] => Ok(vec![only.to_owned()]),
-        _ => {
-            let mut answers: Vec<String> = best.iter().map(|name| (*name).to_owned()).collect();
-            answers.push("1".to_owned());
-            let question = "Which column is the value of an event (1: events are counted)?";
-            let at = making.how.choose("--value COLUMN", question, &answers, None)?;
-            Ok(if at == best.len() { Vec::new() } else { vec![answers[at].clone()] })
-        }
+        _ => ask_value(making, events, &best),
     }
 }
 
-/// Asks whether events are counted though a column is called or written as amounts are, and is none of
-/// numbers, or though somebody said a unit.
-fn count_instead(making: &Making<'_>, events: &[String], args: &LiftInitArgs) -> Result<(), Error> {
+/// Asks which of these columns is the value of an event, if any.
+fn ask_value(making: &Making<'_>, events: &[String], names: &[&str]) -> Result<Vec<String>, Error> {
+    if events.len() > 1 {
+        let question = format!(
+            "Are values of the events in {}? --value COLUMN, once for each event, says in which columns they \
+             are. Or shall events be counted (1)?",
+            names.join(", ")
+        );
+        return events_alone(making, &question).map(|()| Vec::new());
+    }
+    let mut answers: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    answers.push("1".to_owned());
+    let question = "Which column is the value of an event (1: events are counted)?";
+    let at = making.how.choose("--value COLUMN or --value 1", question, &answers, None)?;
+    Ok(if at == names.len() { Vec::new() } else { vec![answers[at].clone()] })
+}
+
+/// What events are worth where no column looks like amounts: another column of numbers may be it, and
+/// whether events are counted though there is one, or though the file or a flag says otherwise, is asked.
+fn unclaimed(making: &Making<'_>, events: &[String], args: &LiftInitArgs) -> Result<Vec<String>, Error> {
     let rows = making.survey.sampled;
+    let other = |column: &ColumnSurvey| {
+        events.contains(&column.name) || guess::identifies(column, rows).is_some_and(|score| score >= 60)
+    };
     let is = |column: &&ColumnSurvey| {
-        let other =
-            events.contains(&column.name) || guess::identifies(column, rows).is_some_and(|score| score >= 60);
-        guess::may_be_amounts(column) && column.filled > 0 && !other && !guess::is_time(column)
+        guess::may_be_amounts(column) && column.filled > 0 && !other(column) && !guess::is_time(column)
     };
     if let Some(stray) = making.survey.columns.iter().filter(is).find_map(guess::stray_amount) {
-        return events_alone(making, &format!("{stray}. Or shall events be counted, without amounts (1)?"));
+        let question = format!("{stray}. Or shall events be counted, without amounts (1)?");
+        return events_alone(making, &question).map(|()| Vec::new());
     }
-    match args.unit.as_deref() {
-        None | Some("none") => Ok(()),
-        Some(unit) => events_alone(
+    if expect_outcomes(making, events)? {
+        return Ok(Vec::new());
+    }
+    let filtered =
+        |name: &str| args.filter.iter().any(|said| said.split_once('=').is_some_and(|of| of.0 == name));
+    let taken = |name: &str| {
+        making.is_identifier(name) || filtered(name) || args.cohort.as_deref().is_some_and(|of| of == name)
+    };
+    let may_be = |column: &&ColumnSurvey| {
+        let amount = guess::is_named_money(column) || !other(column);
+        guess::may_be_values(column) && amount && !events.contains(&column.name) && !taken(&column.name)
+    };
+    let names: Vec<&str> =
+        making.survey.columns.iter().filter(may_be).map(|column| column.name.as_str()).collect();
+    if !names.is_empty() {
+        return ask_value(making, events, &names);
+    }
+    if let Some(unit) = args.unit.as_deref().filter(|unit| *unit != "none") {
+        events_alone(
             making,
             &format!(
                 "--unit {unit} is of amounts, and no column looks like these: --value COLUMN says which has \
                  them. Or shall events be counted, without amounts (1)?"
             ),
-        ),
+        )?;
     }
+    Ok(Vec::new())
 }
 
 /// Asks whether events are counted, where the file looks otherwise.
@@ -265,13 +289,14 @@ fn events_alone(making: &Making<'_>, question: &str) -> Result<(), Error> {
     making.how.words("--value 1", question, None, read)
 }
 
-/// Asks whether a file is the advertiser's that has arms, as the publisher's has, and no amounts.
-fn expect_outcomes(making: &Making<'_>, events: &[String]) -> Result<(), Error> {
+/// Asks whether a file is the advertiser's that has arms, as the publisher's has, and no amounts. Whether it
+/// asked: then events are counted.
+fn expect_outcomes(making: &Making<'_>, events: &[String]) -> Result<bool, Error> {
     let is = |column: &&ColumnSurvey| {
         let labels: Vec<&str> = column.values.iter().map(|(label, _)| label.as_str()).collect();
         labels.len() > 1 && guess::is_named_arm(column) && guess::control(&labels).is_some()
     };
-    let Some(arm) = making.survey.columns.iter().find(is) else { return Ok(()) };
+    let Some(arm) = making.survey.columns.iter().find(is) else { return Ok(false) };
     let labels: Vec<String> = arm.values.iter().map(|(label, _)| quoted(label)).collect();
     events_alone(
         making,
@@ -284,6 +309,7 @@ fn expect_outcomes(making: &Making<'_>, events: &[String]) -> Result<(), Error> 
             events.join(", ")
         ),
     )
+    .map(|()| true)
 }
 
 fn filter(making: &mut Making<'_>, args: &LiftInitArgs) -> Result<Option<String>, Error> {
@@ -503,6 +529,14 @@ fn clamp_of(
         );
     }
     making.because("clamp", &text, why);
+    if over as u64 * 10 > totals.len() as u64 * 9 {
+        output::say(&format!(
+            "note: the clamp ({text}) cuts {} of the people with events: what is left is how many people \
+             have an event, times the clamp. Are the values amounts? --value says another column (1: events \
+             are counted), and --clamp another clamp",
+            percent(over as f64 / totals.len() as f64)
+        ));
+    }
     Ok((text, rule))
 }
 

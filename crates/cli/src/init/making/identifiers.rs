@@ -3,6 +3,7 @@
 use super::{ColumnName, ColumnSurvey, Error, Identifier, IdentifierSort, Making, Study};
 use super::{comment, guess, list, output, quoted, said};
 use crate::init::CallingCode;
+use crate::init::ask::Answering;
 use study::Normaliser;
 
 impl Making<'_> {
@@ -171,9 +172,7 @@ impl Making<'_> {
                 None => self.like(identifier)?,
             };
             let column = self.column(&own)?;
-            if self.common.ids.is_empty() {
-                self.expect_one_spelling(identifier, column)?;
-            }
+            self.expect_one_spelling(identifier, column)?;
             let facts = guess::described(column);
             let zeros = self.other_zeros(identifier, column);
             self.because(&format!("identifier {name}"), &own, facts);
@@ -248,19 +247,30 @@ impl Making<'_> {
         }
     }
 
-    /// Asks whether telephone numbers that the study compares as they are written are written alike.
+    /// Asks whether telephone numbers that the study compares as they are written are written alike; where
+    /// nobody answers that, a note says it.
     fn expect_one_spelling(&self, identifier: &Identifier, own: &ColumnSurvey) -> Result<(), Error> {
         let changed = identifier.normalise.iter().any(|step| matches!(step, Normaliser::Phone(_)));
         if changed || guess::sort(own) != IdentifierSort::Phone {
             return Ok(());
         }
-        let question = format!(
+        let what = format!(
             "\"{}\" has telephone numbers, and the study compares \"{}\" as it is written: +49 151 .. and \
-             0151 .. are two people. Does the other party write all of them as this file does? If not, it \
-             begins the study anew, with --country CODE.",
+             0151 .. are two people.",
             own.name, identifier.name
         );
-        self.how.choose("--id COLUMN", &question, std::slice::from_ref(&own.name), Some(0)).map(|_| ())
+        let cure = "it begins the study anew, with --country CODE.";
+        if self.common.ids.is_empty() {
+            let question =
+                format!("{what} Does the other party write all of them as this file does? If not, {cure}");
+            self.how.choose("--id COLUMN", &question, std::slice::from_ref(&own.name), Some(0))?;
+        }
+        if !self.common.ids.is_empty() || self.how != Answering::Asked {
+            output::say(&format!(
+                "note: {what} If the other party does not write all as this file does, {cure}"
+            ));
+        }
+        Ok(())
     }
 }
 
