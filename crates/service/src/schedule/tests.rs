@@ -323,7 +323,7 @@ fn a_rule_decides_on_one_data_set_that_one_steward_could_decide_on() {
     };
     assert!(!first("trial") && first("other"), "once with each data set");
     // The peer breaks off, withdraws and proposes the same again: a person decides.
-    let why = ClosingReason { code: ClosingCode::Other, text: String::new() };
+    let why = ClosingReason { code: ClosingCode::Other, text: "Not so.".to_owned() };
     pair.store.say(pair.they(), &id, Said::Withdraw(why.clone())).expect("withdrawn");
     let again = ProposedStudy { nonce: [8; 16], ..record.proposed().clone() };
     let again = pair.store.propose(pair.they(), again).expect("proposed").id();
