@@ -235,16 +235,34 @@ fn serve(path: &Path, demo: bool, as_json: bool) -> Result<(), Error> {
         let failed = again.args(std::env::args_os().skip(1)).env(GIVE_BACK.0, GIVE_BACK.1).exec();
         return Err(Error::io("cannot start again", &failed));
     }
-    let mut house = House::open(path)?;
-    if demo {
-        terminal::machine::end_with_parent();
-        let mut password = String::new();
-        let told = std::io::stdin().read_line(&mut password);
-        told.map_err(|e| Error::io("no password came", &e))?;
-        house = house.for_demo(password.trim().to_owned())?;
-    }
+    let house = match demo {
+        true => {
+            let password = told_password()?;
+            let house = House::open(path)?.for_demo(password)?;
+            std::thread::spawn(ends_with_stdin);
+            house
+        }
+        false => House::open(path)?,
+    };
     let standing = house.rules().standing;
     service::listen(house, |listening| tell(listening, &standing, as_json))
+}
+
+/// What the demo says first.
+fn told_password() -> Result<String, Error> {
+    terminal::machine::end_with_parent();
+    let mut password = String::new();
+    let told = std::io::stdin().read_line(&mut password);
+    told.map_err(|e| Error::io("no password came", &e))?;
+    Ok(password.trim().to_owned())
+}
+
+/// The demo holds the pipe as long as it lives, so this process ends with it, also where it was gone before
+/// this process could ask the system for that.
+fn ends_with_stdin() {
+    // Whatever comes, the pipe is gone then.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    std::process::exit(0);
 }
 
 fn tell(listening: &Listening, standing: &RulesStanding, as_json: bool) -> Result<(), Error> {

@@ -73,11 +73,11 @@ pub(crate) fn lower_header(
     })
 }
 
-/// A text behind its first lines, and what is not read of it; the number of its lines where it has too few.
-pub(crate) fn behind(
-    mut text: Box<dyn Read>,
-    lines: u64,
-) -> io::Result<Result<(Box<dyn Read>, Skipped), u64>> {
+/// A text behind its first lines, and what is not read of it.
+type TextBehind = (Box<dyn Read>, Skipped);
+
+/// A text behind its first lines; the number of its lines where it has too few.
+pub(crate) fn behind(mut text: Box<dyn Read>, lines: u64) -> io::Result<Result<TextBehind, u64>> {
     let (mut head, mut block, mut at, mut ended) = (Vec::new(), vec![0; 1 << 16], 0, 0u64);
     loop {
         let read = text.read(&mut block)?;

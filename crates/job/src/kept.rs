@@ -419,7 +419,7 @@ impl RunLog {
     /// keys and what goes with them.
     ///
     /// # Errors
-    /// When the store fails, or another process leads.
+    /// When the store fails, another process leads, or one has begun with this beginning of the ledger's.
     pub fn begin_match(
         &mut self,
         of: (Bytes32, &[Bytes32], MatchDraw),
@@ -427,18 +427,28 @@ impl RunLog {
         secrets: &[u8],
     ) -> Result<(), Error> {
         let under_way = UnderWay::begin(&self.state, of, folder, secrets)?;
-        if !under_way.durable {
+        if under_way.durable {
+            // Who was replaced hears of it here, before anything that is there goes.
+            self.append(&[KeptRecord::Matching(Box::new(under_way.record.clone())).to_log()?])?;
+        } else {
             self.forget_match()?;
-            self.book.begin_unwritten(&under_way)?;
-            self.under_way = Some(under_way);
+        }
+        let begins = self.book.begin(&under_way)?;
+        let durable = under_way.durable;
+        let before = self.under_way.replace(under_way);
+        if durable {
+            before.map_or(Ok(()), |before| before.remove(&self.state))?;
+            self.replace_matched(None)?;
+        }
+        if begins {
             return Ok(());
         }
-        // Who was replaced hears of it here, before anything that is there goes.
-        self.append(&[KeptRecord::Matching(Box::new(under_way.record.clone())).to_log()?])?;
-        self.book.begin(&under_way)?;
-        let before = self.under_way.replace(under_way);
-        before.map_or(Ok(()), |before| before.remove(&self.state))?;
-        self.replace_matched(None)
+        self.forget_match()?;
+        Err(Error::refused(format!(
+            "{}: the match of this study and these data was begun by another process of this party, which \
+             goes by the same ledger, or `tacit state drop` was called: let that one end, and run again",
+            self.place()
+        )))
     }
 
     fn matching(&self) -> Result<&UnderWay, Error> {

@@ -19,6 +19,10 @@ const DAY_MS: u64 = 86_400_000;
 /// Who consents where no person does: the rule that names the study.
 pub const BY_RULE: &str = "(policy.auto)";
 
+/// Why changed data are not taken where `steward_keys` names keys.
+pub const OTHER_DATA_SIGNED: &str = "a steward's own key has signed for other data (steward_keys): withdraw \
+                                     the study, have it proposed again, and sign for these data";
+
 /// What somebody consents to.
 #[derive(Clone, Debug)]
 pub struct AgreeOrder {
@@ -71,7 +75,8 @@ impl ChangeOrder {
 }
 
 /// Takes data for those of a consent, where nothing stands against it: they are still those of the page, the
-/// program is the one that was consented to, and nobody is charged more than the consent allows.
+/// program is the one that was consented to, and nobody is charged more than the consent allows. Where a
+/// steward's own key has to sign, it has signed for other data.
 ///
 /// # Errors
 /// What stands against it; or when the store cannot be written.
@@ -84,6 +89,10 @@ pub fn take(
 ) -> Result<(), Error> {
     if !weighed.refusals.is_empty() {
         return Err(Error::refused(weighed.refusals.join("; ")));
+    }
+    let set = set_of(settings, &order.data)?;
+    if !set.steward_keys.is_empty() {
+        return Err(Error::refused(OTHER_DATA_SIGNED));
     }
     if unhex(&weighed.version) != Some(order.version) {
         return Err(Error::refused("the data changed again while they were read: look again"));
@@ -99,13 +108,13 @@ pub fn take(
     if !within(&bounds(&weighed.charges, terms.runs)?, &terms.charges) {
         return Err(Error::refused("with these data it would charge more than was consented to"));
     }
-    let set = set_of(settings, &order.data)?;
+    let tag = unhex(&weighed.tag).ok_or_else(|| Error::misuse("a name of data has 64 digits"))?;
     let (approval, separate) = (order.approval(), settings.policy.separate_duties);
     let approval = set.two_person.then_some(&approval);
     let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval, keys: &[] };
     let at = crate::link::now_ms() / 1_000;
     let act = RecordedAct { by: &order.by, what: "data taken as they are", to: study, at };
-    store.take_weighed(&act, &order.id, (&order.data, &order.version), &right)
+    store.take_weighed(&act, &order.id, (&order.data, &order.version, &tag), &right)
 }
 
 /// Whether nobody is charged more than some bounds say.
@@ -155,7 +164,8 @@ pub fn agree(
     let by_rule = order.by == BY_RULE;
     let keyed = !set.steward_keys.is_empty();
     let study = store.proposal(&order.id)?.map(|row| row.study);
-    if by_rule && (two || keyed || !study.is_some_and(|study| settings.policy.auto.contains(&study))) {
+    let named = study.as_ref().and_then(|study| settings.consents_with(study));
+    if by_rule && (two || keyed || named != Some(order.data.as_str())) {
         return Err(Error::refused("no rule consents to this study: a steward decides"));
     }
     let at_ms = crate::link::now_ms();
@@ -212,7 +222,7 @@ fn terms(
     };
     let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
     let after = last_debit(settings)?;
-    Ok((terms, OwnConsent { by, data, salt, tag, version, words, after, taken: false }))
+    Ok((terms, OwnConsent { by, data, salt, tag, version, words, after, taken: None }))
 }
 
 /// What is charged from here on counts towards a consent.

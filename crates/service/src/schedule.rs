@@ -16,7 +16,7 @@ pub use job::{Jobs, party_file};
 
 use crate::agree::BY_RULE;
 use crate::link::now_ms;
-use crate::settings::HouseSettings;
+use crate::settings::{AutoStudy, HouseSettings};
 use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker, UNHEARD};
 use crate::web::House;
 use base::Error;
@@ -416,7 +416,14 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
     if set.two_person && look.record.terms(look.me).is_some_and(|terms| terms.persons < 2) {
         all.push("one steward consented, and two have to (two_person)".to_owned());
     }
-    if own.by == BY_RULE && !look.settings.policy.auto.contains(&look.row.study) {
+    if !set.steward_keys.is_empty() {
+        let seal = look.record.terms(look.me).and_then(|terms| terms.seal.as_ref());
+        if !seal.is_some_and(|seal| set.steward_keys.contains(&seal.steward())) {
+            all.push("none of the keys that steward_keys names has signed the consent".to_owned());
+        }
+    }
+    let named = |auto: &AutoStudy| auto.names(&look.row.study, &own.data);
+    if own.by == BY_RULE && !look.settings.policy.auto.iter().any(named) {
         all.push("it was consented to by policy.auto, which does not name it any more".to_owned());
     }
     Ok((!all.is_empty()).then(|| format!("the rules do not allow it any more: {}", all.join("; "))))

@@ -152,6 +152,38 @@ pub struct DataSet {
     pub steward_keys: Vec<KeyFingerprint>,
 }
 
+/// A study that needs no steward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoStudy {
+    /// Which.
+    pub study: StudyHash,
+    /// With which data set; none: with the only one.
+    pub data: Option<String>,
+}
+
+impl AutoStudy {
+    /// Whether it is about a study, and a data set may be the one.
+    #[must_use]
+    pub fn names(&self, study: &StudyHash, data: &str) -> bool {
+        self.study == *study && self.data.as_deref().is_none_or(|named| named == data)
+    }
+}
+
+impl HouseSettings {
+    /// The data set with which `policy.auto` consents to a study; none: a person decides. It follows from
+    /// what is named alone: what other rules allow, one person can make less, and so choose between two.
+    #[must_use]
+    pub fn consents_with(&self, study: &StudyHash) -> Option<&str> {
+        let named = |data: &&String| self.policy.auto.iter().any(|auto| auto.names(study, data));
+        let is_told = self.policy.auto.iter().any(|auto| auto.study == *study && auto.data.is_some());
+        let mut fits = self.data.keys().filter(named);
+        match (fits.next(), fits.next()) {
+            (Some(data), None) if is_told || self.data.len() == 1 => Some(data.as_str()),
+            _ => None,
+        }
+    }
+}
+
 /// `[policy]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServicePolicy {
@@ -160,7 +192,7 @@ pub struct ServicePolicy {
     /// If not empty, the only studies.
     pub studies: Vec<StudyHash>,
     /// Studies that need no steward.
-    pub auto: Vec<StudyHash>,
+    pub auto: Vec<AutoStudy>,
     /// Most rho of one study and viewer; none: no study may spend anything.
     pub max_rho: Option<Rational>,
     /// `10^-d`: most delta of one study; none: no study may have one.

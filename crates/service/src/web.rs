@@ -47,6 +47,8 @@ use weighing::Weighing;
 
 /// Streams of events at once, of all and of one session.
 const STREAMS: [usize; 2] = [800, 4];
+/// The same for programs, of all and of one account: pages stay reachable by one proxy with its connections.
+const LISTENERS: [usize; 2] = [200, 8];
 
 /// All that a running service has.
 pub struct House {
@@ -55,10 +57,13 @@ pub struct House {
     desk: PasswordDesk,
     buckets: Buckets,
     streams: Arc<HeldPlaces>,
+    listeners: Arc<HeldPlaces>,
     checking: Checking,
     watch: LogWatch,
     /// Held while a peer is tested: that takes a thread for up to a minute.
     testing: std::sync::Mutex<()>,
+    /// Held while the log's chain is computed: a long one takes a thread for long.
+    verifying: std::sync::Mutex<()>,
     weighing: Weighing,
     told: ToldShelf,
     path: PathBuf,
@@ -88,9 +93,11 @@ impl House {
             desk: PasswordDesk::open()?,
             buckets: Buckets::default(),
             streams: HeldPlaces::new(STREAMS[0], STREAMS[1]),
+            listeners: HeldPlaces::new(LISTENERS[0], LISTENERS[1]),
             checking: Checking::default(),
             watch: LogWatch::default(),
             testing: std::sync::Mutex::default(),
+            verifying: std::sync::Mutex::default(),
             weighing: Weighing::default(),
             told: ToldShelf::default(),
             path: path.to_owned(),

@@ -7,6 +7,7 @@ use base::{At, Error, Fault};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -72,7 +73,11 @@ fn holder_in(table: &str, (major, minor): (u32, u32), inode: u64) -> Option<u32>
 
 /// Whether a process is no more, is about to be, or was told to be by a signal that no process refuses.
 fn ends(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    let stat = match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat,
+        // What this user may not look at tells nothing: it lives, as far as can be seen.
+        Err(e) => return e.kind() != ErrorKind::PermissionDenied,
+    };
     // Behind the name, which may hold anything but ends at the last parenthesis.
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
     let flags: u64 = fields.get(6).and_then(|flags| flags.parse().ok()).unwrap_or_default();

@@ -408,7 +408,7 @@ mod tests {
         let (run, log) = kept();
         drop(log);
         unname(&open(), &run.name().folder()).unwrap();
-        assert_eq!(kept_runs(&open()).unwrap(), [name.clone()]);
+        assert_eq!(kept_runs(&open()).unwrap(), std::slice::from_ref(&name));
         drop(run);
         // Another run of this party begins and ends beside it.
         drop(RunState::begin(open(), &key, "clinic", WEEK).unwrap());

@@ -240,7 +240,7 @@ pub fn may_be_numbering(column: &ColumnSurvey) -> bool {
 /// Whether the name of a column ends as names of numberings do.
 pub fn is_named_numbering(name: &str) -> bool {
     let Some(last) = words(name).last() else { return false };
-    let ends = |end: &&str| last == **end || end.len() > 3 && last.ends_with(**end);
+    let ends = |end: &&str| last == *end || end.len() > 3 && last.ends_with(*end);
     // invoiceId, Kundennr; but PAID.
     let camel = |name: &str| name.ends_with(|c: char| c.is_lowercase());
     let joined = name.strip_suffix("Id").or_else(|| name.strip_suffix("ID")).is_some_and(camel);

@@ -363,7 +363,7 @@ fn a_match_of_nobody_is_told_before_anything_is_released() {
     let ended = run(["", ""]);
     let text = ended.iter().map(|done| done.stderr.as_str()).collect::<String>();
     assert!(ended.iter().all(|done| done.code == 5), "{text}");
-    for part in ["before its result is computed", "hardly anybody", "--spend-anyway at both"] {
+    for part in ["before its result is computed", "hardly anybody", "Spent: rho", "--spend-anyway at both"] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
     // Who alone wants the result hears why the other one left.

@@ -72,7 +72,8 @@ impl Tab {
         assert!(page.cookie().is_none(), "a look at a link uses nothing up");
         let reply = tab.click(&page, &format!("/{path}"), &[]).is(303);
         let set = reply.header("set-cookie").expect("a cookie");
-        assert!(set.starts_with("tacit-demo=") && set.contains("HttpOnly; SameSite=Strict"), "{set}");
+        let name = format!("tacit-demo-{}=", tab.host.rsplit_once(':').expect("a port").1);
+        assert!(set.starts_with(&name) && set.contains("HttpOnly; SameSite=Strict"), "{set}");
         assert!(!set.contains("Secure"), "some browsers take no such cookie without TLS: {set}");
         tab
     }
@@ -215,6 +216,21 @@ fn a_newcomer_takes_the_study_from_its_draft_to_both_reports() {
         let done = done.arg("--service").arg(&home).output().expect("tacit starts");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
+    ends_with_its_pipe(&Path::new(&dir).join("registry/service.toml"));
+}
+
+/// A service of a demo ends when the pipe closes that whoever started it holds.
+fn ends_with_its_pipe(rules: &Path) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+    let command = command.args(["service", "run", "--demo", "--json"]).arg(rules);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("tacit starts");
+    let mut pipe = child.stdin.take().expect("piped");
+    writeln!(pipe, "a word").expect("told");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    assert!(line.contains("registry.localhost") && child.try_wait().expect("asked").is_none(), "{line}");
+    drop(pipe);
+    assert!(child.wait().expect("it ends").success());
 }
 
 #[test]

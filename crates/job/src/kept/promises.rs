@@ -32,21 +32,20 @@ impl PromiseBook {
         begun_id(&self.study, &of.record.tags)
     }
 
-    /// A match begins, and nothing is promised in it.
-    pub fn begin(&self, of: &UnderWay) -> Result<(), Error> {
-        self.lock()?.begin_promises(&self.id(of), &of.head())
-    }
-
-    /// A match begins that nobody goes on with: it is not written down.
-    pub fn begin_unwritten(&self, of: &UnderWay) -> Result<(), Error> {
-        self.lock()?.match_speaks(&self.id(of))
+    /// A match begins, and nothing is promised in it; false where another process has begun with its
+    /// beginning. One that is not written down is one that nobody goes on with.
+    pub fn begin(&self, of: &UnderWay) -> Result<bool, Error> {
+        let (id, nonce, mut ledger) = (self.id(of), &of.record.draw.nonce, self.lock()?);
+        match of.durable {
+            true => ledger.begin_promises(&id, nonce, &of.head()),
+            false => ledger.match_speaks(&id, nonce),
+        }
     }
 
     /// The matches of a run that goes are over, whoever puts its folder back.
     pub fn forget(&self, records: &[LogRecord], place: &str) -> Result<(), Error> {
-        let ids = matches_of(records, place).unwrap_or_default();
         let mut ledger = self.lock()?;
-        ids.iter().try_for_each(|id| ledger.forget_promises(Some(id)))
+        end(&mut ledger, &matches_of(records, place).unwrap_or_default())
     }
 
     /// Whether the log of a match has all that the ledger knows of; then the ledger knows all that it has.
@@ -65,23 +64,38 @@ impl PromiseBook {
 
     /// The match is over, unless the ledger has another one, or more of it.
     pub fn end(&self, of: &UnderWay) -> Result<(), Error> {
-        let (id, mut ledger) = (self.id(of), self.lock()?);
-        let head = ledger.promises(&id)?.filter(|head| of.comes_to(head));
-        head.map_or(Ok(()), |head| ledger.end_promises(&id, &head))
+        let mut ledger = self.lock()?;
+        end_one(&mut ledger, &self.id(of), of)
     }
 }
 
-/// As what the ledger knows the matches of a log; none where the log does not tell.
-pub(super) fn matches_of(records: &[LogRecord], place: &str) -> Option<Vec<Bytes32>> {
+/// The matches of a log with what is promised in them, and as what the ledger knows them; none where the log
+/// does not tell.
+pub(super) fn matches_of(records: &[LogRecord], place: &str) -> Option<Vec<(Bytes32, UnderWay)>> {
     let (begun, later) = records.split_first()?;
     let study = unhex(&BegunRecord::read(begun).ok()?.study)?;
-    let mut ids = Vec::new();
+    let mut matches: Vec<(Bytes32, UnderWay)> = Vec::new();
     for record in later {
-        if let KeptRecord::Matching(record) = KeptRecord::of_log(record, place).ok()? {
-            ids.push(begun_id(&study, &record.tags));
+        match KeptRecord::of_log(record, place).ok()? {
+            KeptRecord::Matching(record) => {
+                matches.push((begun_id(&study, &record.tags), UnderWay::of(*record)));
+            }
+            KeptRecord::Pin(pin) => matches.last_mut()?.1.pin(pin),
+            _ => {}
         }
     }
-    Some(ids)
+    Some(matches)
+}
+
+/// These matches are over, as far as the ledger has them and no more of them: the same study and data may
+/// have another one by now, of a run elsewhere.
+pub(super) fn end(ledger: &mut Ledger, matches: &[(Bytes32, UnderWay)]) -> Result<(), Error> {
+    matches.iter().try_for_each(|(id, of)| end_one(ledger, id, of))
+}
+
+fn end_one(ledger: &mut Ledger, id: &Bytes32, of: &UnderWay) -> Result<(), Error> {
+    let head = ledger.promises(id)?.filter(|head| of.comes_to(head));
+    head.map_or(Ok(()), |head| ledger.end_promises(id, &head))
 }
 
 /// These matches go on no more though their folders may come back; none: no match of this ledger.

@@ -4,6 +4,7 @@ use super::promises::{self, matches_of};
 use super::{BegunRecord, KeptStage, day_of, seconds};
 use crate::spool::state_key;
 use base::Error;
+use privacy::ledger::{Bytes32, Ledger};
 use std::path::PathBuf;
 use store::{KeptName, StateKey, StateStore, StoreError, kept_runs};
 use study::party::PartySetup;
@@ -117,7 +118,8 @@ pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, E
         name.remove(&store)?;
         dropped.push(name.short());
         let own = records.as_ref().and_then(|records| matches_of(records, &name.place(&store)));
-        matches = matches.zip(own).map(|(all, own)| [all, own].concat());
+        let own = own.map(|own| own.into_iter().map(|(id, _)| id).collect());
+        matches = matches.zip(own).map(|(all, own): (_, Vec<Bytes32>)| [all, own].concat());
         let begun = records.and_then(|records| BegunRecord::read(records.first()?).ok());
         let journal = begun.and_then(|begun| journal_of(party, &begun.study));
         if let Some(journal) = journal.filter(|folder| folder.exists()) {
@@ -129,17 +131,21 @@ pub fn drop_kept(party: &PartySetup, wanted: &[String]) -> Result<Vec<String>, E
 }
 
 /// Before a run begins, which removes what was kept for long enough: their matches go on no more, whoever
-/// puts their folders back.
+/// puts their folders back. A run that this party cannot open has none that it could end.
 ///
 /// # Errors
-/// When the store or the ledger fails.
+/// When another process of this machine has the folder, or the store or the ledger fails.
 pub(crate) fn forget_expired(party: &PartySetup, store: &StateStore, key: &StateKey) -> Result<(), Error> {
+    // Who leads a run may wait for its peer for longer than that, and writes nothing meanwhile.
+    let _lock = store.lock()?;
     for name in kept_runs(store)? {
         let (_, written) = name.size(store)?;
         let expired = written.is_some_and(|at| at.elapsed().is_ok_and(|age| age > party.keep_state));
         let records = expired.then(|| name.records(store, key, &party.as_party).ok()).flatten();
-        let ids = records.and_then(|records| matches_of(&records, &name.place(store)));
-        ids.map_or(Ok(()), |ids| promises::forget(&party.ledger, Some(&ids)))?;
+        let matches = records.and_then(|records| matches_of(&records, &name.place(store)));
+        if let Some(matches) = matches.filter(|matches| !matches.is_empty() && party.ledger.exists()) {
+            promises::end(&mut Ledger::open(&party.ledger)?, &matches)?;
+        }
     }
     Ok(())
 }

@@ -115,8 +115,13 @@ fn a_snapshot_keeps_what_failed() {
     log.set_matched(of_match).unwrap();
     let floor = |attempt| UnitRecord::Floor { unit: 0, attempt };
     let failed = |attempt| UnitRecord::Failed { unit: 0, attempt, cause: FailureCause::LaneCut, peer: false };
+    // As a coordinator does: what failed is among the costs before its records are written.
+    let costs = log.costs.clone();
+    let count = |record| costs.failed(&failed_unit(report::COMPUTING, &record).unwrap());
+    count(failed(1));
     log.write_units(COMPUTE, &[floor(1), floor(2), failed(1)]).unwrap();
     finish(&mut log, 1, 1);
+    count(failed(3));
     log.write_units(COMPUTE, &[floor(3), floor(4), failed(3)]).unwrap();
     let held = log.units(COMPUTE)[4];
     log.snapshot().unwrap();
@@ -136,7 +141,8 @@ fn what_was_spent_is_told_after_the_process() {
     let failed = UnitRecord::Failed { unit: 3, attempt: 1, cause: FailureCause::WorkerGone, peer: true };
     let floors = [1, 2].map(|attempt| UnitRecord::Floor { unit: 3, attempt });
     let mut log = lead(&state);
-    log.begin_match(([7; 32], &[[1; 32], [2; 32]], DRAW), &log.state.folder("columns"), b"keys").unwrap();
+    let of = ([7; 32], &[[1; 32], [2; 32]][..], draw(&state));
+    log.begin_match(of, &log.state.folder("columns"), b"keys").unwrap();
     log.costs.begin("match");
     log.costs.failed(&failed_unit("v", &failed).unwrap());
     log.costs.lost(vec![30, 4]);
@@ -172,7 +178,8 @@ fn a_run_that_goes_takes_its_promises_along() {
     let state = state(folder.path());
     let mut log = lead(&state);
     let id = privacy::ledger::begun_id(&STUDY, &[[1; 32], [2; 32]]);
-    log.begin_match(([7; 32], &[[1; 32], [2; 32]], DRAW), &log.state.folder("columns"), b"keys").unwrap();
+    let of = ([7; 32], &[[1; 32], [2; 32]][..], draw(&state));
+    log.begin_match(of, &log.state.folder("columns"), b"keys").unwrap();
     assert!(promised(&state).is_some());
     drop(log);
     let (log, records) = state.lead().unwrap();
@@ -254,13 +261,18 @@ fn a_result_is_read_as_it_was_put() {
 }
 
 const SECRETS: &[u8] = b"keys of a match";
-const DRAW: MatchDraw = MatchDraw { number: 3, nonce: [5; 32], afresh: true };
+/// Of a beginning that the ledger counts, and in which nothing was said.
+fn draw(state: &RunState) -> MatchDraw {
+    let id = privacy::ledger::begun_id(&STUDY, &[[1; 32], [2; 32]]);
+    let begun = ledger(state).lock().unwrap().begin_silent_match(&id, &|_| Ok(Vec::new())).unwrap();
+    MatchDraw { number: begun.number, nonce: begun.nonce, afresh: true }
+}
 
 /// A log in which a match over lanes has begun.
 pub(crate) fn matching(state: &Arc<RunState>) -> RunLog {
     let mut log = lead(state);
     let folder = state.folder("match");
-    log.begin_match(([7; 32], &[[1; 32], [2; 32]], DRAW), &folder, SECRETS).unwrap();
+    log.begin_match(([7; 32], &[[1; 32], [2; 32]], draw(state)), &folder, SECRETS).unwrap();
     log
 }
 
@@ -278,6 +290,7 @@ fn a_match_under_way_is_there_after_the_process() {
     let state = state(folder.path());
     let tags = [[1; 32], [2; 32]];
     let mut log = matching(&state);
+    let drawn = log.match_draw();
     assert!(log.pin(pin(0, 0, 5)).unwrap() && log.pin(pin(0, 1, 6)).unwrap());
     finish_of((&mut log, 2), 0, 1, DONE);
     log.write_units(2, &[UnitRecord::Seal { root: [4; 32] }]).unwrap();
@@ -291,7 +304,7 @@ fn a_match_under_way_is_there_after_the_process() {
         assert!(log.resumed().unwrap().contains("2 units of its match are done"), "{:?}", log.resumed());
         assert_eq!((log.progress(), log.under_way(&tags)), ((false, 2), Some([7; 32])));
         assert!(log.under_way(&[[1; 32], [3; 32]]).is_none(), "of other data");
-        assert_eq!((&log.match_secrets().unwrap().1[..], log.match_draw()), (SECRETS, Some(DRAW)));
+        assert_eq!((&log.match_secrets().unwrap().1[..], log.match_draw()), (SECRETS, drawn));
         assert!(log.is_sealed(2) && !log.is_sealed(3) && log.units(COMPUTE).is_empty());
         let works = log.held_work(3).unwrap();
         assert_eq!(works.iter().map(|(unit, attempt, _)| (*unit, *attempt)).collect::<Vec<_>>(), [(1, 2)]);
@@ -355,7 +368,8 @@ fn a_match_that_begins_makes_the_one_before_void() {
     let mut log = matching(&state);
     let (before, of_match) = (log.match_secrets().unwrap().0, matched(&log));
     log.set_matched(of_match).unwrap();
-    log.begin_match(([8; 32], &[[1; 32], [2; 32]], DRAW), &state.folder("match"), SECRETS).unwrap();
+    let of = ([8; 32], &[[1; 32], [2; 32]][..], draw(&state));
+    log.begin_match(of, &state.folder("match"), SECRETS).unwrap();
     assert!(state.sealed().store().list(&before).unwrap().is_empty(), "its keys are gone");
     assert_eq!(log.progress(), (false, 0));
     assert!(log.pin(pin(0, 0, 1)).unwrap());
@@ -398,7 +412,7 @@ fn keys_that_come_back_are_of_no_match() {
     assert_eq!(*second.match_secrets().unwrap().1, *SECRETS);
     let tags = [[1; 32], [2; 32]];
     let mut third = lead(&state);
-    let of = ([8; 32], &tags[..], DRAW);
+    let of = ([8; 32], &tags[..], draw(&state));
     assert!(second.begin_match(of, &state.folder("match"), SECRETS).is_err() && second.fenced);
     assert_eq!(*third.match_secrets().unwrap().1, *SECRETS);
     let mut fourth = lead(&state);
@@ -451,12 +465,82 @@ fn a_folder_that_is_put_back_is_of_no_match() {
     log.forget_match().unwrap();
     for later in [false, true] {
         if later {
-            let of = ([8; 32], &[[1; 32], [2; 32]][..], DRAW);
+            let of = ([8; 32], &[[1; 32], [2; 32]][..], draw(&state));
             lead(&state).begin_match(of, &state.folder("match"), SECRETS).unwrap();
         }
         copy(&kept, &place);
         assert!(!lead(&state).is_matching());
     }
+}
+
+/// Of a party whose ledger and state lie in a folder.
+fn party(at: &Path) -> PartySetup {
+    let at = at.display();
+    let text = format!(
+        "study = \"s\"\nas = \"clinic\"\nidentity = \"i\"\ndata = \"d\"\nlisten = \"127.0.0.1:0\"\n\
+         ledger = \"{at}/ledger\"\nstate = \"{at}/state\"\n"
+    );
+    study::party::PartySettings::parse("party.toml", &text).unwrap().complete().unwrap()
+}
+
+/// A match of which nothing else is known begins to speak.
+fn speaks(ledger: &mut Ledger, id: &Bytes32, head: &Bytes32) {
+    let begun = ledger.begin_silent_match(id, &|_| Ok(Vec::new())).unwrap();
+    assert!(ledger.begin_promises(id, &begun.nonce, head).unwrap());
+}
+
+/// One beginning of the ledger serves one match, whichever folders two processes of a party have.
+#[test]
+fn a_beginning_that_another_process_has_taken_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = state(folder.path());
+    let tags = [[1; 32], [2; 32]];
+    let (mut log, draw, id) = (lead(&state), draw(&state), privacy::ledger::begun_id(&STUDY, &tags));
+    let mut ledger = ledger_at(folder.path());
+    assert!(ledger.begin_promises(&id, &draw.nonce, &[9; 32]).unwrap(), "of the other process");
+    let error = log.begin_match(([7; 32], &tags, draw), &state.folder("match"), SECRETS).unwrap_err();
+    assert!(error.to_string().contains("begun by another process"), "{error}");
+    assert!(!log.is_matching() && !log.fenced);
+    drop(log);
+    let log = lead(&state);
+    assert!(log.under_way(&tags).is_none());
+    assert_eq!(ledger.promises(&id).unwrap(), Some([9; 32]), "the other one's match goes on");
+}
+
+/// The match of a run that was kept for long enough ends, but not while a process leads it, and not where the
+/// ledger is at another match of the same study and data.
+#[test]
+fn a_run_that_expires_ends_its_own_match_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut party = party(folder.path());
+    party.keep_state = Duration::ZERO;
+    let key = state_key(&party).unwrap();
+    let place = folder.path().join("state");
+    let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
+    let state = Arc::new(RunState::begin(store.clone(), &key, "clinic", Duration::MAX).unwrap());
+    let (mut log, records) = state.lead().unwrap();
+    assert!(records.is_empty());
+    let mut begun = begun();
+    begun.study = base::hex(&STUDY);
+    let records = [KeptRecord::Begun(Box::new(begun)).to_log().unwrap()];
+    log.append(&records).unwrap();
+    let book = PromiseBook::new(&ledger(&state), &STUDY);
+    let mut log = RunLog::resume(state.clone(), (log, &records), book).unwrap();
+    let tags = [[1; 32], [2; 32]];
+    log.begin_match(([7; 32], &tags, draw(&state)), &state.folder("match"), SECRETS).unwrap();
+    assert!(log.pin(pin(0, 0, 5)).unwrap());
+    state.keep().unwrap();
+    let error = forget_expired(&party, &store, &key).unwrap_err().to_string();
+    assert!(error.contains("leads a run"), "{error}");
+    let head = promised(&state).expect("it goes on");
+    drop((log, state));
+    let (id, mut ledger) = (privacy::ledger::begun_id(&STUDY, &tags), ledger_at(folder.path()));
+    speaks(&mut ledger, &id, &[9; 32]);
+    forget_expired(&party, &store, &key).unwrap();
+    assert_eq!(ledger.promises(&id).unwrap(), Some([9; 32]), "of a run elsewhere");
+    speaks(&mut ledger, &id, &head);
+    forget_expired(&party, &store, &key).unwrap();
+    assert_eq!(ledger.promises(&id).unwrap(), None);
 }
 
 /// A run that was removed is of no match where its folder comes back, with the ledger as it was: as after a
@@ -465,12 +549,7 @@ fn a_folder_that_is_put_back_is_of_no_match() {
 fn a_run_that_is_dropped_goes_on_with_no_match() {
     let folder = tempfile::tempdir().unwrap();
     let [place, aside] = ["state", "aside"].map(|name| folder.path().join(name));
-    let at = folder.path().display();
-    let text = format!(
-        "study = \"s\"\nas = \"clinic\"\nidentity = \"i\"\ndata = \"d\"\nlisten = \"127.0.0.1:0\"\n\
-         ledger = \"{at}/ledger\"\nstate = \"{at}/state\"\n"
-    );
-    let party = study::party::PartySettings::parse("party.toml", &text).unwrap().complete().unwrap();
+    let party = party(folder.path());
     let key = state_key(&party).unwrap();
     let store = StateStore::open(place.to_str().unwrap(), &StoreOptions::default()).unwrap();
     for dropped_by_name in [false, true] {
@@ -491,7 +570,7 @@ fn a_run_that_is_dropped_goes_on_with_no_match() {
         assert!(!resumed().is_matching(), "{wanted:?}");
         // Another run's match is its own affair, unless all are removed.
         let mut ledger = ledger_at(folder.path());
-        ledger.begin_promises(&[4; 32], &[5; 32]).unwrap();
+        speaks(&mut ledger, &[4; 32], &[5; 32]);
         drop_kept(&party, std::slice::from_ref(&name.short())).unwrap();
         assert_eq!(ledger.promises(&[4; 32]).unwrap(), Some([5; 32]));
         drop_kept(&party, &[]).unwrap();
@@ -522,7 +601,7 @@ fn a_ledger_that_is_behind_has_the_promise_next() {
     let mut log = lead(&state);
     assert!(log.pin(pin(0, 2, 8)).unwrap());
     let id = privacy::ledger::begun_id(&STUDY, &[[1; 32], [2; 32]]);
-    ledger(&state).lock().unwrap().begin_promises(&id, &[9; 32]).unwrap();
+    speaks(&mut ledger_at(folder.path()), &id, &[9; 32]);
     let error = log.pin(pin(0, 3, 8)).unwrap_err().to_string();
     assert!(log.fenced && error.contains("promises of another match"), "{error}");
 }

@@ -3,6 +3,7 @@
 use super::Event;
 use super::agree::Agreement;
 use super::owner::OwnerRun;
+use crate::compose::nobody_matched;
 use crate::kept::{MatchDraw, RunLog, journal_of};
 use base::{ChannelError, Error, Fault, PartyId};
 use matching::RestartPermit;
@@ -10,8 +11,10 @@ use matching::dummies::Dummies;
 use privacy::dummies;
 use privacy::ledger::{Bytes32, Debit, MatchStart, begun_id, match_again_id, match_id};
 use release::rational::{shown, small};
+use report::Disclosure;
 use std::path::PathBuf;
 use std::sync::Arc;
+use study::Question;
 
 /// How many matches of one study on the same data may begin with the same dummies, on one charge: a run may
 /// break off once.
@@ -61,9 +64,11 @@ impl OwnerRun<'_> {
         if self.matched.is_some() || self.goes_on() || (first && !resumed) {
             return Ok(());
         }
+        // One in which nothing was said is taken up, and nothing is charged for that.
+        let silent = self.silent_match(agreement)?.is_some();
         let number = self.next_number(agreement)?;
         let afresh = self.is_afresh(number);
-        if !first && afresh && !self.debits_of(agreement, (number, afresh))?.is_empty() {
+        if !first && !silent && afresh && !self.debits_of(agreement, (number, afresh))?.is_empty() {
             return Err(Error::refused(
                 "the connection broke in the match, and another match would be charged again: run again if \
                  that is wanted; with `work` a match goes on where it was",
@@ -96,13 +101,18 @@ impl OwnerRun<'_> {
     /// The number of the match that begins now, should none go on: that of the last one where nothing was
     /// said in it.
     fn next_number(&self, agreement: &Agreement) -> Result<u64, Error> {
-        let (id, ledger) = (self.begun_id(agreement), self.lock()?);
-        if self.matches_over_lanes()
-            && let Some(silent) = ledger.silent_match(&id)?
-        {
+        if let Some(silent) = self.silent_match(agreement)? {
             return Ok(silent.number);
         }
-        Ok(ledger.last_begun(&id)?.map_or(0, |last| last.number) + 1)
+        Ok(self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number) + 1)
+    }
+
+    /// The last match to begin, where this one takes it up because nothing was said in it.
+    fn silent_match(&self, agreement: &Agreement) -> Result<Option<MatchStart>, Error> {
+        match self.matches_over_lanes() {
+            true => self.lock()?.silent_match(&self.begun_id(agreement)),
+            false => Ok(None),
+        }
     }
 
     /// Of which beginning the made-up rows of the match over lanes are that goes on.
@@ -130,18 +140,13 @@ impl OwnerRun<'_> {
     }
 
     fn told_sizes(&self, error: Error) -> Error {
-        let charge = || dummies::charge(&self.checked.study, self.checked.me).ok().flatten();
-        let (Some(number), Some(charge)) = (self.match_paid(), charge()) else { return error };
-        let sizes = format!(
-            "rho {} and delta {} towards each other party, for the sizes that the match shows",
-            shown(&charge.rho),
-            page::numbers::power(&small(&charge.delta))
-        );
+        let (Some(number), Some(sizes)) = (self.match_paid(), self.sizes_charged()) else { return error };
+        let silent = self.sizes_paid.and_then(|id| self.lock().ok()?.silent_match(&id).ok()?);
         let next = if self.kept.as_ref().is_some_and(|log| log.progress().0) {
             "the match is kept, and nothing more is charged for it"
         } else if self.goes_on() || self.kept.as_ref().is_some_and(|log| log.is_matching()) {
             "the match goes on where it was, and nothing more is charged for it"
-        } else if self.is_afresh(number + 1) {
+        } else if silent.is_none() && self.is_afresh(number + 1) {
             "its match is made with other made-up rows, and the sizes are charged again"
         } else {
             "its match is made with the same made-up rows, and nothing more is charged for it"
@@ -157,6 +162,38 @@ impl OwnerRun<'_> {
             "Spent: {sizes}; on the release: nothing. Run again, with the same study and the same data: \
              {next}"
         ))
+    }
+
+    /// What the sizes of this run's match were charged, in words; none where nothing was.
+    fn sizes_charged(&self) -> Option<String> {
+        self.sizes_paid?;
+        let charge = dummies::charge(&self.checked.study, self.checked.me).ok()??;
+        Some(format!(
+            "rho {} and delta {} towards each other party, for the sizes that the match shows",
+            shown(&charge.rho),
+            page::numbers::power(&small(&charge.delta))
+        ))
+    }
+
+    /// Ends a lift study whose match has nobody, as far as its sizes tell, before its release is charged. All
+    /// parties see the same sizes, made-up rows in them, and so end alike: that a run goes on or ends tells
+    /// nothing that these do not.
+    pub(super) fn expect_somebody(&mut self, disclosed: &Disclosure) -> Result<(), Error> {
+        let is_lift = matches!(self.checked.study.kind, Question::Lift(_));
+        let Some(why) = nobody_matched(disclosed).filter(|_| is_lift) else { return Ok(()) };
+        if self.party.consent.spend_anyway {
+            self.matched_nobody = true;
+            return Ok(());
+        }
+        let spent = self.sizes_charged().map(|sizes| format!("Spent: {sizes}; on the release: nothing. "));
+        let spent = spent.unwrap_or_default();
+        Err(Error::refused(format!(
+            "the run ends before its result is computed, and nothing is charged for that: {why}"
+        ))
+        .leaving(format!(
+            "{spent}With files whose identifiers are written alike the next run has another match; with \
+             these it ends here again, unless who wants the result all the same says --spend-anyway at both parties"
+        )))
     }
 
     pub(super) fn begun_id(&self, agreement: &Agreement) -> Bytes32 {
@@ -227,14 +264,16 @@ impl OwnerRun<'_> {
             // Its rows are not these: it could not go on, and nothing is charged for that.
             return Err(matching::other_rows());
         }
-        let begun = {
+        let (begun, charged) = {
             let mut ledger = self.lock()?;
-            match self.matches_over_lanes() {
+            let before = ledger.last_debit()?;
+            let begun = match self.matches_over_lanes() {
                 true => ledger.begin_silent_match(&id, &of_number)?,
                 false => ledger.begin_match(&id, &of_number)?,
-            }
+            };
+            (begun, ledger.last_debit()? > before)
         };
-        if charges && self.is_afresh(begun.number) {
+        if charged && self.is_afresh(begun.number) {
             (self.watch.events)(Event::Note(format!(
                 "match {} of this study on these data: its made-up rows are drawn anew, and charged again",
                 begun.number

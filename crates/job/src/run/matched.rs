@@ -214,6 +214,7 @@ impl OwnerRun<'_> {
         self.sizes_paid = matched.sizes_paid.then(|| self.begun_id(agreement));
         self.forget_keys()?;
         let price = Cost::zero(roster.len());
+        self.log.spend(self.session.traffic(), stage.name());
         self.log.end(self.session.traffic(), stage.name(), rows.count(), price);
         Ok(MatchedRows { rows, disclosed: Disclosure { resumed: true, ..matched.disclosed.clone() } })
     }

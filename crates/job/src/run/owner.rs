@@ -38,9 +38,9 @@ use report::{Disclosure, ProcessPeak, RunReport, SpentBy, WorkersInfo};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use study::Participant;
 use study::party::PartySetup;
 use study::transport::ServerTransport;
-use study::{Participant, Question};
 
 /// In a report that is given before the run has ended.
 const BROKEN_OFF: &str = "This answer was complete before the run ended, and the run then broke off: the \
@@ -273,25 +273,6 @@ impl<'a> OwnerRun<'a> {
 
     pub fn lock(&self) -> Result<MutexGuard<'_, Ledger>, Error> {
         self.ledger.lock().map_err(|_| Error::misuse("another thread panicked while it held the ledger"))
-    }
-
-    /// Ends a lift study whose match has nobody, as far as its sizes tell, before its release is charged. All
-    /// parties see the same sizes, made-up rows in them, and so end alike: that a run goes on or ends tells
-    /// nothing that these do not.
-    fn expect_somebody(&mut self, disclosed: &Disclosure) -> Result<(), Error> {
-        let is_lift = matches!(self.checked.study.kind, Question::Lift(_));
-        match compose::nobody_matched(disclosed).filter(|_| is_lift) {
-            None => Ok(()),
-            Some(_) if self.party.consent.spend_anyway => {
-                self.matched_nobody = true;
-                Ok(())
-            }
-            Some(why) => Err(Error::refused(format!(
-                "the run ends before its result is computed, and nothing is charged for that (the sizes of \
-                 the match are charged): {why}. Who wants the result all the same says --spend-anyway at \
-                 both parties"
-            ))),
-        }
     }
 
     /// What this party pays of a run.

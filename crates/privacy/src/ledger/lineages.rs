@@ -1,6 +1,7 @@
 //! What the ledger keeps of lineages: who has seen them, what they have spent over all viewers, and what they
 //! look like; and how often a match was begun.
 
+use super::promises::{set_silent, silent_match};
 use super::succession::newest;
 use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, agreed, begin, charge, file, now, rational_of};
 use crate::PrivacyTotal;
@@ -12,6 +13,7 @@ use release::rational::shown;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 const OWN_SKETCHES: &str = "SELECT lineage, sketch FROM sketches WHERE lineage = ?1";
 
@@ -302,7 +304,8 @@ impl Ledger {
 
     /// As [`Self::begin_match`], for a match that says nothing of rows but their number until
     /// [`Self::begin_promises`] or [`Self::match_speaks`]: one that broke off before that is taken up, and
-    /// not counted again.
+    /// not counted again. It is charged as one that begins now, which costs nothing unless its made-up rows
+    /// are others by now: the peer has seen the number of both.
     ///
     /// # Errors
     /// As [`Ledger::debit`].
@@ -311,11 +314,23 @@ impl Ledger {
         id: &Bytes32,
         debits: &dyn Fn(u64) -> Result<Vec<Debit>, Error>,
     ) -> Result<MatchStart, Error> {
-        if let Some(silent) = self.silent_match(id)? {
-            return Ok(silent);
-        }
-        let begun = self.begin_match(id, debits)?;
-        self.set_silent(id, &begun.nonce)?;
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "begin a match in", &e);
+        let write = begin(&mut self.connection).map_err(explain)?;
+        let begun = match silent_match(&write, id).map_err(explain)? {
+            Some(silent) => {
+                for debit in debits(silent.number)? {
+                    charge(&write, path, &debit)?;
+                }
+                silent
+            }
+            None => {
+                let begun = count_match((&write, path), id, debits)?;
+                set_silent(&write, id, &begun.nonce).map_err(explain)?;
+                begun
+            }
+        };
+        write.commit().map_err(explain)?;
         Ok(begun)
     }
 
@@ -332,19 +347,30 @@ impl Ledger {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "begin a match in", &e);
         let write = begin(&mut self.connection).map_err(explain)?;
-        let number = last_begun(&write, id).map_err(explain)?.map_or(1, |last| last.number + 1);
-        let begun = MatchStart { number, nonce: *base::Seed::from_system().expose() };
-        for debit in debits(number)? {
-            if let Some(agreed) = &debit.agreed {
-                agreed::may_begin(&write, path, id, agreed)?;
-            }
-            charge(&write, path, &debit)?;
-        }
-        let sql = "INSERT INTO matches (at, id, nonce) VALUES (?1, ?2, ?3)";
-        write.execute(sql, params![now(), id, begun.nonce]).map_err(explain)?;
+        let begun = count_match((&write, path), id, debits)?;
         write.commit().map_err(explain)?;
         Ok(begun)
     }
+}
+
+/// [`Ledger::begin_match`] within a transaction.
+fn count_match(
+    (write, path): (&Connection, &Path),
+    id: &Bytes32,
+    debits: &dyn Fn(u64) -> Result<Vec<Debit>, Error>,
+) -> Result<MatchStart, Error> {
+    let explain = |e: rusqlite::Error| file::explain(path, "begin a match in", &e);
+    let number = last_begun(write, id).map_err(explain)?.map_or(1, |last| last.number + 1);
+    let begun = MatchStart { number, nonce: *base::Seed::from_system().expose() };
+    for debit in debits(number)? {
+        if let Some(agreed) = &debit.agreed {
+            agreed::may_begin(write, path, id, agreed)?;
+        }
+        charge(write, path, &debit)?;
+    }
+    let sql = "INSERT INTO matches (at, id, nonce) VALUES (?1, ?2, ?3)";
+    write.execute(sql, params![now(), id, begun.nonce]).map_err(explain)?;
+    Ok(begun)
 }
 
 /// The keys of those who have seen something of a lineage, each the newest of its line.
@@ -376,7 +402,10 @@ fn likenesses(
     Ok(rows.into_iter().filter_map(alike).collect())
 }
 
-fn last_begun(connection: &Connection, id: &Bytes32) -> Result<Option<MatchStart>, rusqlite::Error> {
+pub(super) fn last_begun(
+    connection: &Connection,
+    id: &Bytes32,
+) -> Result<Option<MatchStart>, rusqlite::Error> {
     let sql = "SELECT (SELECT count(*) FROM matches WHERE id = ?1), nonce FROM matches WHERE id = ?1 \
                ORDER BY row DESC LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| {

@@ -2,22 +2,24 @@
 //! setting for each study and data. The promises are records of the match's log, which whoever holds its
 //! folder can put back to before one; the ledger is what this party goes by.
 
-use super::{Bytes32, Ledger, MatchStart};
+use super::lineages::last_begun;
+use super::{Bytes32, Ledger, MatchStart, begin, file};
 use base::{Error, hex};
 use rusqlite::{Connection, OptionalExtension, params};
 
+/// Writes a setting, whatever was there.
+const PUT: &str =
+    "INSERT INTO settings VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+
 impl Ledger {
-    /// A match of these data begins, with the hash of no promise; any before is over. `id` is
-    /// [`super::begun_id`].
+    /// The silent match of this nonce speaks, with the hash of no promise; any before is over. False, and
+    /// nothing is written, where it speaks already or is not the last one to begin: one beginning serves one
+    /// match. `id` is [`super::begun_id`].
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn begin_promises(&mut self, id: &Bytes32, head: &Bytes32) -> Result<(), Error> {
-        // First: a start that is not known to be silent counts.
-        self.match_speaks(id)?;
-        let sql =
-            "INSERT INTO settings VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-        self.set_promises(sql, params![setting(id), head]).map(|_| ())
+    pub fn begin_promises(&mut self, id: &Bytes32, nonce: &Bytes32, head: &Bytes32) -> Result<bool, Error> {
+        self.speak(id, nonce, Some(head))
     }
 
     /// The last match of these data to begin, where nothing was said in it yet but how many rows there are.
@@ -25,24 +27,31 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn silent_match(&self, id: &Bytes32) -> Result<Option<MatchStart>, Error> {
-        let sql = "SELECT value FROM settings WHERE name = ?1";
-        let nonce = self.connection.query_row(sql, [silent(id)], |row| row.get::<_, Bytes32>(0)).optional();
-        let nonce = nonce.map_err(|e| self.explain("read", &e))?;
-        Ok(self.last_begun(id)?.filter(|last| nonce == Some(last.nonce)))
+        silent_match(&self.connection, id).map_err(|e| self.explain("read", &e))
     }
 
-    pub(super) fn set_silent(&self, id: &Bytes32, nonce: &Bytes32) -> Result<(), Error> {
-        let sql =
-            "INSERT INTO settings VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-        self.set_promises(sql, params![silent(id), nonce]).map(|_| ())
-    }
-
-    /// More is said in the match that has begun last: from now on it counts.
+    /// More is said in the silent match of this nonce, of which no promise is kept: as
+    /// [`Self::begin_promises`].
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn match_speaks(&mut self, id: &Bytes32) -> Result<(), Error> {
-        self.set_promises("DELETE FROM settings WHERE name = ?1", [silent(id)]).map(|_| ())
+    pub fn match_speaks(&mut self, id: &Bytes32, nonce: &Bytes32) -> Result<bool, Error> {
+        self.speak(id, nonce, None)
+    }
+
+    fn speak(&mut self, id: &Bytes32, nonce: &Bytes32, head: Option<&Bytes32>) -> Result<bool, Error> {
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "write a promise in", &e);
+        let write = begin(&mut self.connection).map_err(explain)?;
+        if silent_match(&write, id).map_err(explain)?.is_none_or(|silent| silent.nonce != *nonce) {
+            return Ok(false);
+        }
+        write.execute("DELETE FROM settings WHERE name = ?1", [silent(id)]).map_err(explain)?;
+        if let Some(head) = head {
+            write.execute(PUT, params![setting(id), head]).map_err(explain)?;
+        }
+        write.commit().map_err(explain)?;
+        Ok(true)
     }
 
     /// The hash of all promises in the match of these data that is under way.
@@ -88,6 +97,17 @@ impl Ledger {
     }
 }
 
+/// [`Ledger::silent_match`] within a transaction.
+pub(super) fn silent_match(ledger: &Connection, id: &Bytes32) -> Result<Option<MatchStart>, rusqlite::Error> {
+    let sql = "SELECT value FROM settings WHERE name = ?1";
+    let nonce = ledger.query_row(sql, [silent(id)], |row| row.get::<_, Bytes32>(0)).optional()?;
+    Ok(last_begun(ledger, id)?.filter(|last| nonce == Some(last.nonce)))
+}
+
+pub(super) fn set_silent(ledger: &Connection, id: &Bytes32, nonce: &Bytes32) -> Result<(), rusqlite::Error> {
+    ledger.execute(PUT, params![silent(id), nonce]).map(|_| ())
+}
+
 /// Takes the hash of a match away, or those of all, from a ledger or a copy of one.
 pub(super) fn forget_promises(ledger: &Connection, id: Option<&Bytes32>) -> Result<(), rusqlite::Error> {
     let names = id.map_or_else(|| "promises *".to_owned(), setting);
@@ -107,6 +127,32 @@ fn silent(id: &Bytes32) -> String {
 mod tests {
     use super::*;
 
+    /// A match begins to speak.
+    fn speaks(ledger: &mut Ledger, id: &Bytes32, head: &Bytes32) {
+        let begun = ledger.begin_silent_match(id, &|_| Ok(Vec::new())).unwrap();
+        assert!(ledger.begin_promises(id, &begun.nonce, head).unwrap());
+    }
+
+    /// Two processes that took one beginning up are of two matches, and it was counted once: the second one
+    /// to speak is refused.
+    #[test]
+    fn one_beginning_serves_one_match() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l");
+        let (id, none) = ([1; 32], &|_| Ok(Vec::new()));
+        let [mut first, mut second] = [(); 2].map(|()| Ledger::open(&path).unwrap());
+        let begun = first.begin_silent_match(&id, none).unwrap();
+        assert_eq!(second.begin_silent_match(&id, none).unwrap(), begun);
+        assert!(first.begin_promises(&id, &begun.nonce, &[3; 32]).unwrap());
+        assert!(!second.begin_promises(&id, &begun.nonce, &[4; 32]).unwrap());
+        assert!(!second.match_speaks(&id, &begun.nonce).unwrap());
+        assert_eq!(second.promises(&id).unwrap(), Some([3; 32]));
+        // The mark of a later beginning is not the first one's to take.
+        let later = first.begin_silent_match(&id, none).unwrap();
+        assert!(!second.match_speaks(&id, &begun.nonce).unwrap());
+        assert_eq!(second.silent_match(&id).unwrap(), Some(later));
+    }
+
     /// A match that is cut before anything is said of its rows is taken up: it is neither counted nor charged
     /// twice.
     #[test]
@@ -118,7 +164,7 @@ mod tests {
         let first = ledger.begin_silent_match(&id, none).unwrap();
         assert_eq!(Ledger::open(&path).unwrap().begin_silent_match(&id, none).unwrap(), first);
         assert_eq!(ledger.silent_match(&[2; 32]).unwrap(), None);
-        ledger.begin_promises(&id, &[3; 32]).unwrap();
+        assert!(ledger.begin_promises(&id, &first.nonce, &[3; 32]).unwrap());
         let second = ledger.begin_silent_match(&id, none).unwrap();
         assert_eq!((first.number, second.number), (1, 2));
         // One that speaks at once has begun after it, and so has one in a copy, which may be an older one.
@@ -127,7 +173,8 @@ mod tests {
         let copy = folder.path().join("copy");
         ledger.backup(&copy).unwrap();
         assert_eq!(Ledger::open(&copy).unwrap().begin_silent_match(&id, none).unwrap().number, 5);
-        ledger.match_speaks(&id).unwrap();
+        let silent = ledger.silent_match(&id).unwrap().unwrap();
+        assert!(ledger.match_speaks(&id, &silent.nonce).unwrap());
         assert_eq!(ledger.begin_silent_match(&id, none).unwrap().number, 5);
     }
 
@@ -140,7 +187,7 @@ mod tests {
         let mut ledger = Ledger::open(&path).unwrap();
         assert_eq!(ledger.promises(&id).unwrap(), None);
         assert!(!ledger.add_promise(&id, [&[3; 32], &[4; 32]]).unwrap(), "none is under way");
-        ledger.begin_promises(&id, &[3; 32]).unwrap();
+        speaks(&mut ledger, &id, &[3; 32]);
         let mut second = Ledger::open(&path).unwrap();
         assert!(ledger.add_promise(&id, [&[3; 32], &[4; 32]]).unwrap());
         assert!(!second.add_promise(&id, [&[3; 32], &[5; 32]]).unwrap());
@@ -151,8 +198,8 @@ mod tests {
         assert_eq!(ledger.promises(&id).unwrap(), Some([4; 32]));
         ledger.end_promises(&id, &[4; 32]).unwrap();
         assert_eq!(second.promises(&id).unwrap(), None);
-        second.begin_promises(&id, &[6; 32]).unwrap();
-        second.begin_promises(&id, &[7; 32]).unwrap();
+        speaks(&mut second, &id, &[6; 32]);
+        speaks(&mut second, &id, &[7; 32]);
         assert_eq!(ledger.promises(&id).unwrap(), Some([7; 32]));
     }
 
@@ -163,8 +210,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [path, to] = ["l", "copy"].map(|name| folder.path().join(name));
         let mut ledger = Ledger::open(&path).unwrap();
-        ledger.begin_promises(&[1; 32], &[3; 32]).unwrap();
-        ledger.begin_promises(&[2; 32], &[4; 32]).unwrap();
+        speaks(&mut ledger, &[1; 32], &[3; 32]);
+        speaks(&mut ledger, &[2; 32], &[4; 32]);
         ledger.backup(&to).unwrap();
         let copy = Ledger::open(&to).unwrap();
         assert_eq!([1, 2].map(|id| copy.promises(&[id; 32]).unwrap()), [None; 2]);

@@ -67,7 +67,7 @@ struct HeldLink {
     /// When the peer was last told where the log here stands.
     told: Option<Instant>,
     /// What is left of each [`PeerCost`], and when that was so.
-    left: [Option<(f64, Instant)>; 3],
+    left: [Option<(f64, Instant)>; 4],
     /// Proposals about which the peer takes nothing more now: how often it said so, and until when nothing
     /// is sent about them.
     waits: HashMap<ProposalId, (usize, u64)>,
@@ -82,13 +82,15 @@ pub(super) enum PeerCost {
     Want,
     /// What it sent is read and not kept.
     Refused,
+    /// It says what it has compared.
+    Ahead,
 }
 
 impl PeerCost {
     /// How many at once, and how many more a minute.
     fn rate(self) -> (f64, f64) {
         match self {
-            Self::Heads => (12.0, 2.0),
+            Self::Heads | Self::Ahead => (12.0, 2.0),
             Self::Want => (64.0, 32.0),
             Self::Refused => (500.0, 10.0),
         }
@@ -335,6 +337,8 @@ mod tests {
         let spend = |weight, at| board.spend(peer, PeerCost::Refused, weight, at);
         assert!((0..500).all(|_| spend(1.0, begun)) && !spend(0.0, begun));
         assert!(board.spend(peer, PeerCost::Heads, 1.0, begun), "each for itself");
+        let ahead = || board.spend(peer, PeerCost::Ahead, 1.0, begun);
+        assert!((0..12).all(|_| ahead()) && !ahead());
         let later = begun + Duration::from_secs(60);
         assert!(spend(257.0, later), "a large one is owed from then on");
         assert!(

@@ -182,6 +182,7 @@ impl LinkSpeaker {
         match message {
             // It compares again after a while; what it asks for too often is not worth an answer.
             LinkMessage::Heads(_) if !self.spend(PeerCost::Heads, 1.0) => (),
+            LinkMessage::Ahead(_) if !self.spend(PeerCost::Ahead, 1.0) => (),
             LinkMessage::Want { .. } if !self.spend(PeerCost::Want, 1.0) => (),
             LinkMessage::Statement(_) if !self.spend(PeerCost::Refused, 0.0) => {
                 self.say(LinkMessage::Busy(REFUSED_PAUSE)).await;

@@ -38,7 +38,7 @@ pub fn bounds(
         after: own.after,
         at: body.at_ms / 1_000,
         matches: terms.runs.into(),
-        data: (!set.changes_allowed && !own.taken).then_some(own.tag),
+        data: (!set.changes_allowed).then_some(own.taken.unwrap_or(own.tag)),
         rows: set.least_rows,
     }))
 }

@@ -49,13 +49,14 @@ fn refused(look: &Look<'_>) -> Result<Option<ClosingReason>, Error> {
     Ok(Some(ClosingReason { code: ClosingCode::Policy, text: ALREADY_OPEN.to_owned() }))
 }
 
-/// Begins a consent by rule, where `policy.auto` names the study and one data set alone fits it, on which one
-/// steward could decide. Nothing else is spared: the study is held against data, budget and all rules as for
-/// a steward.
+/// Begins a consent by rule, where `policy.auto` names the study and its data set, on which one steward could
+/// decide. Nothing else is spared: the study is held against data, budget and all rules as for a steward.
 fn consents(look: &Look<'_>) -> Result<(), Error> {
     let (house, study) = (look.house, look.record.study());
     let accepted = house.rules().standing == crate::RulesStanding::Accepted;
-    if !accepted || !look.settings.policy.auto.contains(&study) {
+    let Some(data) = look.settings.consents_with(&study).filter(|_| accepted) else { return Ok(()) };
+    let own = look.record.parties()[look.me];
+    if !house.store().may_consent_by_rule(&study, data, own)? {
         return Ok(());
     }
     let tried = house.store().weighed(&look.row.id)?;
@@ -66,13 +67,14 @@ fn consents(look: &Look<'_>) -> Result<(), Error> {
     let file = StudyFile::parse("the study", &text)?;
     let key = look.record.parties()[look.me].to_string();
     let Some(me) = file.parties.iter().find(|party| party.key == key) else { return Ok(()) };
-    let fits = look.settings.data.iter().filter(|(_, set)| {
+    let fits = look.settings.data.get(data).is_some_and(|set| {
         !set.two_person
             && set.steward_keys.is_empty()
             && crate::weigh::rules(&look.settings, set, &file, me).is_empty()
     });
-    // Of two that fit, a person says which.
-    let [data] = fits.map(|(name, _)| name).collect::<Vec<_>>()[..] else { return Ok(()) };
+    if !fits {
+        return Ok(());
+    }
     let words = format!(
         "Without a person, by the rule policy.auto of service.toml, which names this study: {} ({}), with \
          the data set {data}, in at most {} begun anew.\nThe study:\n{text}",
@@ -80,7 +82,7 @@ fn consents(look: &Look<'_>) -> Result<(), Error> {
         study.full(),
         counted(u64::from(RUNS), "run")
     );
-    let (by, id, data) = (BY_RULE.to_owned(), look.row.id, data.clone());
+    let (by, id, data) = (BY_RULE.to_owned(), look.row.id, data.to_owned());
     let agree = AgreeOrder { by, id, data, runs: RUNS, days: DAYS, words, rules: None };
     weigh_for(house, WeighOrder { what: Weighed::Consent(agree), study: study.full(), text }).map(drop)
 }

@@ -7,7 +7,7 @@ use crate::web::tests::Pair;
 use crate::weigh::WeighedStudy;
 use privacy::ledger::{Debit, Ledger};
 use release::rational::{Rational, ratio};
-use statements::{ChargeBound, Naming, ProposalId, ProposalState};
+use statements::{ChargeBound, ClosingCode, ClosingReason, Naming, ProposalId, ProposalState, ProposedStudy};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU8;
 
@@ -190,11 +190,11 @@ fn a_party_file_holds_a_run_to_the_consent() {
     let set = &settings.data["trial"];
     let bounds = consented::bounds(&record, me, &own, set).expect("numbers");
     assert_eq!(read(&folder), bounds);
-    // Whoever took other data since took any version of them.
-    let taken = OwnConsent { taken: true, ..own.clone() };
+    // Whoever took other data since took these.
+    let taken = OwnConsent { taken: Some([9; 32]), ..own.clone() };
     let order = job::JobOrder { consent: &taken, ..order };
     let folder = job::write(&settings, &pair.house.jobs_folder(), &order).expect("written");
-    assert_eq!(read(&folder).expect("bounds").data, None);
+    assert_eq!(read(&folder).expect("bounds").data, Some([9; 32]));
 }
 
 #[test]
@@ -312,11 +312,30 @@ fn a_rule_decides_on_one_data_set_that_one_steward_could_decide_on() {
     assert!(tried(&order).is_err(), "never where two decide");
     pair.tightened("two_person = true", "two_person = false");
     let rules = pair.house.store().accepted().expect("reads").map(|accepted| accepted.hash);
-    tried(&AgreeOrder { rules, ..order }).expect("by rule");
+    tried(&AgreeOrder { rules, ..order.clone() }).expect("by rule");
     let record = pair.house.store().standing(&id).expect("reads").expect("there");
     let own = pair.house.store().own_consent(&id).expect("reads").expect("there");
     let me = record.place(&pair.house.identity().expect("a key").fingerprint()).expect("a party");
     assert_eq!((own.by.as_str(), record.terms(me).expect("terms").persons), (BY_RULE, 0));
+    let first = |data: &str| {
+        let own = pair.house.identity().expect("a key").fingerprint();
+        pair.house.store().may_consent_by_rule(&record.study(), data, own).expect("reads")
+    };
+    assert!(!first("trial") && first("other"), "once with each data set");
+    // The peer breaks off, withdraws and proposes the same again: a person decides.
+    let why = ClosingReason { code: ClosingCode::Other, text: String::new() };
+    pair.store.say(pair.they(), &id, Said::Withdraw(why.clone())).expect("withdrawn");
+    let again = ProposedStudy { nonce: [8; 16], ..record.proposed().clone() };
+    let again = pair.store.propose(pair.they(), again).expect("proposed").id();
+    pair.meet();
+    let rules = pair.house.store().accepted().expect("reads").map(|accepted| accepted.hash);
+    let why_not = tried(&AgreeOrder { rules, id: again, ..order }).expect_err("once").to_string();
+    assert!(why_not.contains("a rule consents to a study once"), "{why_not}");
+    super::look(&pair.house, false).expect("looks");
+    assert!(pair.house.store().weighed(&again).expect("reads").is_none(), "no file is read for it");
+    // Nor does a rule go beyond somebody's no.
+    pair.house.store().say(pair.we(), &again, Said::Refuse(why)).expect("refused");
+    assert!(!first("other"));
     // It holds as long as the rule does.
     pair.tightened(&named, "max_rho = 0.3");
     let row = row(&pair, &id);
@@ -338,6 +357,30 @@ fn of_two_data_sets_that_fit_a_person_says_which() {
     super::look(&pair.house, false).expect("looks");
     assert!(pair.house.store().weighed(&id).expect("reads").is_none());
     assert_eq!(row(&pair, &id).state, ProposalState::Proposed);
+    // One person alone can take a peer out of one of them, and chooses the other one by that for nobody.
+    let study = row(&pair, &id).study;
+    let with = || pair.house.rules().settings.consents_with(&study).map(str::to_owned);
+    pair.tightened("peers = [\"hospitals\"]\nleast_rows = 1\nbudget = 1.0", "peers = []\nbudget = 1.0");
+    assert_eq!(with(), None);
+    pair.tightened(&format!("[\"{hash}\"]"), &format!("[\"{hash} other\"]"));
+    assert_eq!(with().as_deref(), Some("other"));
+    pair.tightened(&format!("[\"{hash} other\"]"), &format!("[\"{hash} other\", \"{hash} trial\"]"));
+    assert_eq!(with(), None);
+}
+
+#[test]
+fn a_consent_without_the_key_that_the_rules_name_by_now_does_not_run() {
+    let pair = Pair::new("");
+    let (id, _) = pair.proposed("A question", "");
+    pair.offered(&id);
+    let peer = pair.peer.fingerprint();
+    pair.tightened("least_rows = 1", &format!("least_rows = 1\nsteward_keys = [\"{peer}\"]"));
+    let row = row(&pair, &id);
+    let look = Look::of(&pair.house, &row).expect("looks").expect("there");
+    let why = against_rules(&look).expect("looks").expect("against it");
+    assert!(why.contains("none of the keys that steward_keys names has signed"), "{why}");
+    super::look(&pair.house, true).expect("looks");
+    assert_eq!(pair.house.store().runs(&id).expect("reads")[0].kind.as_deref(), Some("policy"));
 }
 
 #[test]
@@ -358,6 +401,11 @@ fn nothing_is_said_before_the_peer_was_heard() {
     pair.house.store().heard(peer, &[id]).expect("written");
     assert!(pair.house.store().is_unheard(&id).expect("reads"));
     pair.house.store().heard(peer, &[]).expect("written");
+    // Who is no party of it stops nothing, and neither does a proposal that is not there.
+    let stranger = KeyFingerprint::from_bytes([5; 16]);
+    pair.house.store().heard(stranger, &[id]).expect("written");
+    pair.house.store().heard(peer, &[ProposalId([9; 16])]).expect("written");
+    assert!(!pair.house.store().is_unheard(&id).expect("reads"));
     super::look(&pair.house, true).expect("looks");
     assert_eq!(pair.house.store().runs(&id).expect("reads")[0].kind.as_deref(), Some("policy"));
 }

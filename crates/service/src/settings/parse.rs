@@ -1,8 +1,8 @@
 //! From the text to what it says, or to the first thing that is wrong with it.
 
 use super::{
-    DataSet, FORMAT, HouseSettings, KeepRule, LinkSettings, QuietHours, ServicePeer, ServicePolicy, WebProxy,
-    WebSettings,
+    AutoStudy, DataSet, FORMAT, HouseSettings, KeepRule, LinkSettings, QuietHours, ServicePeer,
+    ServicePolicy, WebProxy, WebSettings,
 };
 use crate::names::{ACCOUNT_RULE, is_account_name};
 use crate::roles::HouseRole;
@@ -83,6 +83,7 @@ pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<HouseSettings
     };
     let peers = named(&root, "peers", peer)?;
     let data = named(&root, "data", |item| data_set(item, &peers))?;
+    let policy = policy(root.get("policy"), &data)?;
     let settings = HouseSettings {
         name: root.need("name", "name = \"hospitals\"")?.name()?.to_owned(),
         identity: path("identity", "identity = \"hospitals.key\"")?,
@@ -93,7 +94,7 @@ pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<HouseSettings
         link: root.get("link").map(|item| link(&item)).transpose()?,
         peers,
         data,
-        policy: policy(root.get("policy"))?,
+        policy,
         keep: root.get("keep").map_or(Ok(KeepRule::default()), |item| keep(&item, home))?,
     };
     if let (Some(item), None) = (root.get("data"), &settings.data_root) {
@@ -278,7 +279,19 @@ fn steward_key(item: &TomlItem<'_, '_>) -> Result<KeyFingerprint, Error> {
     text.parse::<KeyFingerprint>().map_err(|e| item.error(e))
 }
 
-fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
+/// `HASH` or `HASH DATA`.
+fn auto(item: &TomlItem<'_, '_>, data: &BTreeMap<String, DataSet>) -> Result<AutoStudy, Error> {
+    let text = item.text()?;
+    let (hash, name) = text.split_once(' ').map_or((text, None), |(hash, name)| (hash, Some(name.trim())));
+    let study = StudyHash::parse(hash)
+        .ok_or_else(|| item.refuse("write all 64 hex digits of its hash, and after a space its data set"))?;
+    match name.filter(|name| !data.contains_key(*name)) {
+        Some(name) => Err(item.refuse(format!("there is no [data.{name}]"))),
+        None => Ok(AutoStudy { study, data: name.map(str::to_owned) }),
+    }
+}
+
+fn policy(item: Option<TomlItem<'_, '_>>, data: &BTreeMap<String, DataSet>) -> Result<ServicePolicy, Error> {
     let nothing = TomlSource { file: "", text: "" };
     let empty = nothing.table()?;
     let section = match &item {
@@ -294,7 +307,7 @@ fn policy(item: Option<TomlItem<'_, '_>>) -> Result<ServicePolicy, Error> {
     Ok(ServicePolicy {
         kinds: kinds(&section)?,
         studies: hashes("studies")?,
-        auto: hashes("auto")?,
+        auto: texts(&section, "auto", |item| auto(item, data))?,
         max_rho: section.get("max_rho").map(|item| rho(&item)).transpose()?,
         max_delta_places: section.get("max_delta").map(|item| item.parsed(parse_delta)).transpose()?,
         max_cells: number(&section, "max_cells", 0..=1_000_000, 20)?,

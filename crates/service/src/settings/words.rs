@@ -1,6 +1,6 @@
 //! What a file allows, in words, for the command line and for the page.
 
-use super::{DataSet, HouseSettings, KeepRule, ServicePeer, ServicePolicy, WebSettings};
+use super::{AutoStudy, DataSet, HouseSettings, KeepRule, ServicePeer, ServicePolicy, WebSettings};
 use page::numbers::{binary, count, counted};
 use release::rational::shown;
 use std::ops::RangeInclusive;
@@ -142,9 +142,13 @@ fn studies(policy: &ServicePolicy) -> Vec<String> {
         all.push(format!("Of these only the studies {}.", hashes(&policy.studies)));
     }
     if !policy.auto.is_empty() {
+        let one = |auto: &AutoStudy| match &auto.data {
+            Some(data) => format!("{} with {data}", auto.study),
+            None => format!("{} with the only data set", auto.study),
+        };
         all.push(format!(
-            "Without a steward: {}. Budget and rules hold for them, too.",
-            hashes(&policy.auto)
+            "Without a steward, once: {}. Budget and rules hold for them, too.",
+            policy.auto.iter().map(one).collect::<Vec<_>>().join(", ")
         ));
     }
     all.push(match &policy.max_rho {

@@ -3,13 +3,14 @@
 
 use super::accounts::{grants_of, living_in};
 use super::studies::{failed, say_in};
-use super::{COMMAND_LINE, OwnConsent, RecordedAct, Speaker, Store, write_down};
+use super::{ALREADY_OPEN, COMMAND_LINE, OwnConsent, RecordedAct, Speaker, Store, write_down};
 use crate::agree::BY_RULE;
 use crate::roles::{Action, Asker, StudySubject, Subject, may};
 use base::Error;
 use net::KeyFingerprint;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use statements::{ConsentTerms, ProposalId, ProposalRecord, Said, StewardSeal};
+use statements::{ConsentTerms, ProposalId, ProposalRecord, Said, SignedStatement, StewardSeal};
+use study::StudyHash;
 
 const CHANGED: &str = "the rules, or who may decide, changed while the files were read, so nothing was \
                        signed: read the study again";
@@ -75,6 +76,13 @@ impl Store {
             if !holds(write, id, own, right, speaker.at_ms / 1_000).map_err(failed)? {
                 return Err(Error::refused(CHANGED));
             }
+            if own.by == BY_RULE
+                && let Some(known) = &known
+                && !is_first_by_rule(write, &known.record.study(), &own.data, speaker.identity.fingerprint())
+                    .map_err(failed)?
+            {
+                return Err(Error::refused("a rule consents to a study once, and where nobody refused it"));
+            }
             let sealed = |seal: &StewardSeal| right.keys.contains(&seal.steward());
             if !right.keys.is_empty() && !terms.seal.as_ref().is_some_and(sealed) {
                 return Err(Error::refused("these data take the signature of a steward's own key"));
@@ -133,7 +141,7 @@ impl Store {
         &self,
         act: &RecordedAct<'_>,
         id: &ProposalId,
-        (data, version): (&str, &[u8; 32]),
+        (data, version, tag): (&str, &[u8; 32], &[u8; 32]),
         right: &ConsentRight<'_>,
     ) -> Result<(), Error> {
         self.within_one(|write| {
@@ -144,13 +152,27 @@ impl Store {
             if !may || write.execute(sql, [id.0]).map_err(failed)? == 0 {
                 return Err(Error::refused(CHANGED));
             }
-            let sql = "UPDATE consents SET version = ?2, taken = 1 WHERE proposal = ?1";
-            write.execute(sql, params![id.0, version]).map_err(failed)?;
+            let sql = "UPDATE consents SET version = ?2, taken_tag = ?3 WHERE proposal = ?1";
+            write.execute(sql, params![id.0, version, tag]).map_err(failed)?;
             write.execute("DELETE FROM approvals WHERE proposal = ?1", [id.0]).map_err(failed)?;
             write_down(write, act)
         })?;
         self.ring();
         Ok(())
+    }
+
+    /// Whether a rule may consent to a study: it has not done so with this data set, and nothing of the study
+    /// was refused or withdrawn here. Else whoever proposes could go on until the budget is gone.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn may_consent_by_rule(
+        &self,
+        study: &StudyHash,
+        data: &str,
+        own: KeyFingerprint,
+    ) -> Result<bool, Error> {
+        self.read(|connection| is_first_by_rule(connection, study, data, own))
     }
 
     /// Who has agreed, where two have to, so shortly ago that it counts.
@@ -224,6 +246,34 @@ fn holds(
         || (own.by == BY_RULE && right.rules.is_some())
         || decides(connection, id, &own.by, &own.data, right)?
             && is_approved(connection, id, &own.by, right, now)?)
+}
+
+fn is_first_by_rule(
+    connection: &Connection,
+    study: &StudyHash,
+    data: &str,
+    own: KeyFingerprint,
+) -> Result<bool, rusqlite::Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM consents JOIN proposals ON consents.proposal = id \
+               WHERE study = ?1 AND consents.by = ?2 AND consents.data = ?3)";
+    if connection.query_row(sql, params![study.as_bytes(), BY_RULE, data], |row| row.get(0))? {
+        return Ok(false);
+    }
+    // Of two proposals of one study the second one is refused, which is no word about the study.
+    let ends = |said: &Said| match said {
+        Said::Refuse(why) => why.text != ALREADY_OPEN,
+        said => matches!(said, Said::Withdraw(_)),
+    };
+    let sql = "SELECT statement FROM statements WHERE study = ?1 AND author = ?2";
+    let mut select = connection.prepare_cached(sql)?;
+    let mut rows = select.query(params![study.as_bytes(), own.bytes()])?;
+    while let Some(row) = rows.next()? {
+        let said = SignedStatement::read(row.get_ref(0)?.as_blob()?);
+        if said.is_ok_and(|one| ends(&one.body().said)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether the rules by which something was weighed are those that hold.

@@ -9,7 +9,7 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 10] = [
+const STEPS: [LayoutStep; 11] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
@@ -20,6 +20,7 @@ const STEPS: [LayoutStep; 10] = [
     |transaction| Ok(transaction.execute_batch(PAUSED_BY)?),
     |transaction| Ok(transaction.execute_batch(REQUESTS)?),
     |transaction| Ok(transaction.execute_batch(TOKENS)?),
+    |transaction| Ok(transaction.execute_batch(TAKEN)?),
 ];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
@@ -328,6 +329,14 @@ CREATE TABLE answers (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX answers_at ON answers (at);
 CREATE INDEX proposals_changed ON proposals (changed_ms);
+";
+
+/// The name of data that were taken is compared, too. Of those taken before it was not kept: they are taken
+/// once more.
+const TAKEN: &str = "
+ALTER TABLE consents ADD COLUMN taken_tag BLOB;
+UPDATE consents SET version = zeroblob(32) WHERE taken = 1;
+ALTER TABLE consents DROP COLUMN taken;
 ";
 
 /// Why a step was not made.

@@ -58,7 +58,7 @@ impl Store {
             let (by, data, words) = (row.get(0)?, row.get(1)?, row.get(3)?);
             let (salt, tag, version) = (row.get(4)?, row.get(5)?, row.get(6)?);
             // What is charged counts from when it is signed.
-            let own = OwnConsent { by, data, salt, tag, version, words, after: 0, taken: false };
+            let own = OwnConsent { by, data, salt, tag, version, words, after: 0, taken: None };
             let (bytes, rules, days) = (row.get::<_, Vec<u8>>(2)?, row.get(7)?, row.get::<_, i64>(8)?);
             let request = ConsentRequest::read(&bytes);
             Ok(request.map(|request| SealRequest { request, own, rules, days: days.unsigned_abs() }))

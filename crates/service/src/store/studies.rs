@@ -124,8 +124,8 @@ pub struct OwnConsent {
     pub words: String,
     /// The newest row of the ledger's debits before: what was charged up to it was charged before.
     pub after: u64,
-    /// Whether a person has taken other data for those of the consent since.
-    pub taken: bool,
+    /// The name of other data that a person has taken for those of the consent since.
+    pub taken: Option<[u8; 32]>,
 }
 
 /// How far an own statement has come.
@@ -363,7 +363,7 @@ impl Store {
     /// When the store cannot be read.
     pub fn own_consent(&self, id: &ProposalId) -> Result<Option<OwnConsent>, Error> {
         let sql =
-            "SELECT by, data, salt, tag, words, version, debits, taken FROM consents WHERE proposal = ?1";
+            "SELECT by, data, salt, tag, words, version, debits, taken_tag FROM consents WHERE proposal = ?1";
         self.read(|connection| {
             let row = |row: &Row<'_>| {
                 let (by, data, salt) = (row.get(0)?, row.get(1)?, row.get(2)?);

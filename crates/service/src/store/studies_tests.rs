@@ -100,7 +100,7 @@ fn terms(data: [u8; 32]) -> ConsentTerms {
 fn own_consent(by: &str) -> OwnConsent {
     let (by, data) = (by.to_owned(), "trial".to_owned());
     let words = "what a steward read".to_owned();
-    OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words, after: 0, taken: false }
+    OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words, after: 0, taken: None }
 }
 
 fn consent(side: &Side, record: &ProposalRecord) {

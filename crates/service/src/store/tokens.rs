@@ -11,6 +11,8 @@ use serde::Serialize;
 
 /// How long a request is remembered by its key.
 const REMEMBERED: u64 = 24 * 3600;
+/// Answers that are kept for one account at most, and their bytes: the oldest go.
+const KEPT: [u64; 2] = [1_000, 4 << 20];
 /// After so many seconds the use of a token is written down again.
 const USED_SECONDS: u64 = 60;
 /// Tokens that one account has at most.
@@ -299,6 +301,7 @@ impl Store {
             let Some((other, answer)) = known else {
                 let sql = "INSERT INTO answers (token, key, request, at) VALUES (?1, ?2, ?3, ?4)";
                 transaction.execute(sql, params![token, key, request, now.cast_signed()])?;
+                bound(transaction, token, key)?;
                 return Ok(Replayed::Fresh);
             };
             Ok(match answer {
@@ -317,7 +320,8 @@ impl Store {
         self.change(|transaction| match answer {
             Some((status, answer)) => {
                 let sql = "UPDATE answers SET status = ?3, answer = ?4 WHERE token = ?1 AND key = ?2";
-                transaction.execute(sql, params![token, key, status, answer]).map(drop)
+                transaction.execute(sql, params![token, key, status, answer])?;
+                bound(transaction, token, key)
             }
             None => {
                 let sql = "DELETE FROM answers WHERE token = ?1 AND key = ?2";
@@ -337,6 +341,20 @@ fn known(connection: &Connection, token: i64, key: &str) -> Result<Option<KnownR
         Ok((row.get(0)?, status.zip(answer)))
     };
     connection.prepare_cached(sql)?.query_row(params![token, key], row).optional()
+}
+
+/// Takes away the oldest answers of a token's account where there are too many; never that of this key.
+fn bound(transaction: &Transaction<'_>, token: i64, key: &str) -> Result<(), rusqlite::Error> {
+    let sql = "DELETE FROM answers WHERE (token, key) IN (SELECT token, key FROM ( \
+                 SELECT a.token, a.key, row_number() OVER w AS place, \
+                        sum(ifnull(length(a.answer), 0)) OVER w AS size \
+                 FROM answers a JOIN tokens t ON t.id = a.token \
+                 WHERE t.account = (SELECT account FROM tokens WHERE id = ?1) \
+                 WINDOW w AS (ORDER BY a.token = ?1 AND a.key = ?2 DESC, a.at DESC, a.token, a.key \
+                              ROWS UNBOUNDED PRECEDING)) \
+               WHERE place > 1 AND (place > ?3 OR size > ?4))";
+    let [most, bytes] = KEPT.map(u64::cast_signed);
+    transaction.execute(sql, params![token, key, most, bytes]).map(drop)
 }
 
 /// Takes away what nobody needs any more.
@@ -443,5 +461,34 @@ mod tests {
         assert_eq!(begin(2, NOW + REMEMBERED + 1), Replayed::Fresh, "a day later");
         store.end_request(id, "k", None).expect("taken back");
         assert_eq!(begin(3, NOW + REMEMBERED + 1), Replayed::Fresh);
+    }
+
+    #[test]
+    fn the_oldest_answers_of_an_account_go() {
+        let (_folder, store) = store();
+        let id = |name| store.token(&made(&store, name), NOW).expect("reads").expect("holds").0.id;
+        let (one, other) = (id("one"), id("other"));
+        let begin = |token, key: &str, at| store.begin_request(token, key, &[1; 32], at).expect("asks");
+        let kept = |token, key: &str, at, answer: &[u8]| {
+            assert_eq!(begin(token, key, at), Replayed::Fresh, "{key}");
+            store.end_request(token, key, Some((200, answer))).expect("kept");
+        };
+        let large = vec![b'x'; 1 << 20];
+        for (at, key) in (NOW..).zip(["a", "b", "c", "d"]) {
+            kept(one, key, at, &large);
+        }
+        assert!(matches!(begin(one, "a", NOW + 4), Replayed::Answered(..)), "four have their place");
+        kept(other, "e", NOW + 4, &large);
+        assert_eq!(begin(one, "a", NOW + 5), Replayed::Fresh, "the oldest went, of the other token");
+        assert!(matches!(begin(one, "b", NOW + 5), Replayed::Answered(..)));
+        let sql = "INSERT INTO answers (token, key, request, at) VALUES (?1, 'n' || ?2, zeroblob(32), ?3)";
+        let many = store.change(|transaction| {
+            (0..KEPT[0].cast_signed()).try_for_each(|at| {
+                transaction.execute(sql, params![other, at, NOW.cast_signed() + 6]).map(drop)
+            })
+        });
+        many.expect("written");
+        assert_eq!(begin(one, "new", NOW + 7), Replayed::Fresh);
+        assert_eq!(begin(one, "b", NOW + 7), Replayed::Fresh, "a thousand came after it");
     }
 }

@@ -39,17 +39,23 @@ impl Store {
     }
 
     /// A peer has compared all chains: where it has more of the own one than there is here (`ahead`), it has
-    /// to be heard still.
+    /// to be heard still. Of proposals that are over, or that it is no party of, it is not asked.
     ///
     /// # Errors
     /// When the store cannot be written.
     pub fn heard(&self, peer: KeyFingerprint, ahead: &[ProposalId]) -> Result<(), Error> {
-        let sql = "INSERT OR IGNORE INTO unheard (proposal, peer) SELECT id, ?2 FROM proposals WHERE id = ?1";
-        self.change(|write| {
-            write.execute("DELETE FROM unheard WHERE peer = ?1", [peer.bytes()])?;
-            ahead.iter().try_for_each(|id| write.execute(sql, params![id.0, peer.bytes()]).map(drop))
-        })?;
-        self.ring();
+        let ahead: Vec<String> = ahead.iter().map(|id| base::hex(&id.0)).collect();
+        let ahead = serde_json::Value::from(ahead).to_string();
+        let gone = "DELETE FROM unheard WHERE peer = ?2 \
+                    AND lower(hex(proposal)) NOT IN (SELECT value FROM json_each(?1))";
+        let come = "INSERT OR IGNORE INTO unheard (proposal, peer) \
+                    SELECT id, party FROM proposals JOIN parties ON proposal = row \
+                    WHERE open AND party = ?2 AND lower(hex(id)) IN (SELECT value FROM json_each(?1))";
+        let values = params![ahead, peer.bytes()];
+        let changed = self.change(|write| Ok(write.execute(gone, values)? + write.execute(come, values)?))?;
+        if changed > 0 {
+            self.ring();
+        }
         Ok(())
     }
 

@@ -5,13 +5,15 @@
 use super::House;
 use super::answer::COOKIE;
 use crate::settings::WebSettings;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use base::{Error, Secret};
+use std::sync::Arc;
 
-/// The session's cookie in a demo: browsers take names with `__Host-` by TLS alone.
+/// The session's cookie in a demo, before its port: browsers take names with `__Host-` by TLS alone, and send
+/// what one port has set to all ports of the name.
 const PLAIN_COOKIE: &str = "tacit-demo";
 
 /// What a demo has that no organisation has: one password for all its made-up people, so that a link signs in
@@ -23,14 +25,17 @@ impl House {
     /// Serves the demo, where the rules say that nobody but this machine can reach it.
     ///
     /// # Errors
-    /// When the page listens on another address than a loopback one, has a name that does not end in
-    /// `.localhost`, a certificate, or a proxy.
+    /// When no password came, or the page listens on another address than a loopback one, has a name that
+    /// does not end in `.localhost`, a certificate, or a proxy.
     pub fn for_demo(mut self, password: String) -> Result<Self, Error> {
         if !is_of_demo(&self.rules().settings.web) {
             return Err(Error::input(
                 "a demo is served on a loopback address, under names of .localhost, without a certificate \
                  or a proxy: run a service of an organisation without --demo",
             ));
+        }
+        if password.is_empty() {
+            return Err(Error::input("no password came: `tacit service demo` starts services with --demo"));
         }
         self.demo = Some(DemoHouse(Secret::new(password)));
         Ok(self)
@@ -63,17 +68,18 @@ fn is_of_demo(web: &WebSettings) -> bool {
 }
 
 /// Between browser and pages: the cookie under its other name, without `Secure`.
-pub async fn plain_cookies(mut request: Request, next: Next) -> Response {
-    inward(request.headers_mut());
+pub async fn plain_cookies(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
+    let name = format!("{PLAIN_COOKIE}-{}", house.rules().settings.web.listen.port());
+    inward(request.headers_mut(), &name);
     let mut response = next.run(request).await;
-    outward(response.headers_mut());
+    outward(response.headers_mut(), &name);
     response
 }
 
-fn inward(headers: &mut HeaderMap) {
+fn inward(headers: &mut HeaderMap, name: &str) {
     let all = headers.get_all(header::COOKIE);
     let pairs = all.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
-    let ours = pairs.filter_map(|pair| pair.trim().strip_prefix(PLAIN_COOKIE)?.strip_prefix('='));
+    let ours = pairs.filter_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='));
     let ours: Vec<String> = ours.map(|value| format!("{COOKIE}={value}")).collect();
     headers.remove(header::COOKIE);
     let values = ours.iter().filter_map(|text| HeaderValue::from_str(text).ok());
@@ -82,12 +88,12 @@ fn inward(headers: &mut HeaderMap) {
     }
 }
 
-fn outward(headers: &mut HeaderMap) {
+fn outward(headers: &mut HeaderMap, name: &str) {
     let all: Vec<String> = headers
         .get_all(header::SET_COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok())
-        .map(|text| text.replacen(COOKIE, PLAIN_COOKIE, 1).replacen("; Secure", "", 1))
+        .map(|text| text.replacen(COOKIE, name, 1).replacen("; Secure", "", 1))
         .collect();
     headers.remove(header::SET_COOKIE);
     let values = all.iter().filter_map(|text| HeaderValue::from_str(text).ok());
@@ -124,18 +130,32 @@ mod tests {
     }
 
     #[test]
+    fn a_demo_without_a_password_is_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("service.toml");
+        let text = "format = \"tacit-service/1\"\nname = \"registry\"\nidentity = \"own.key\"\n\
+                    store = \"service.db\"\nledger = \"own.ledger\"\n[web]\n\
+                    listen = \"127.0.0.1:8001\"\nnames = [\"registry.localhost:8001\"]\n";
+        std::fs::write(&path, text).expect("written");
+        let demo = |password: &str| House::open(&path).expect("opens").for_demo(password.to_owned());
+        let error = demo("").err().expect("whoever starts it is gone").to_string();
+        assert!(error.contains("no password came"), "{error}");
+        assert_eq!(demo("a word").expect("a demo").demo_password(), Some("a word"));
+    }
+
+    #[test]
     fn the_cookie_has_another_name_on_the_way_and_no_other_counts() {
         let mut headers = HeaderMap::new();
-        let sent = "a=1; tacit-demo=xyz; __Host-tacit=stolen; tacit-demolished=2";
+        let sent = "a=1; tacit-demo-8001=xyz; __Host-tacit=stolen; tacit-demo-80012=2; tacit-demo-8002=3";
         headers.insert(header::COOKIE, HeaderValue::from_static(sent));
-        inward(&mut headers);
+        inward(&mut headers, "tacit-demo-8001");
         let all: Vec<_> = headers.get_all(header::COOKIE).iter().collect();
         assert_eq!(all, ["__Host-tacit=xyz"]);
         let mut headers = HeaderMap::new();
         let set = "__Host-tacit=xyz; Path=/; Secure; HttpOnly; SameSite=Strict";
         headers.insert(header::SET_COOKIE, HeaderValue::from_static(set));
-        outward(&mut headers);
+        outward(&mut headers, "tacit-demo-8001");
         let all: Vec<_> = headers.get_all(header::SET_COOKIE).iter().collect();
-        assert_eq!(all, ["tacit-demo=xyz; Path=/; HttpOnly; SameSite=Strict"]);
+        assert_eq!(all, ["tacit-demo-8001=xyz; Path=/; HttpOnly; SameSite=Strict"]);
     }
 }

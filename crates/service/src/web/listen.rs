@@ -102,7 +102,10 @@ pub fn router(house: Arc<House>) -> Router {
         .layer(axum::middleware::from_fn_with_state(house.clone(), guard));
     match house.demo_password() {
         None => router.with_state(house),
-        Some(_) => router.layer(axum::middleware::from_fn(plain_cookies)).with_state(house),
+        Some(_) => {
+            let plain = axum::middleware::from_fn_with_state(house.clone(), plain_cookies);
+            router.layer(plain).with_state(house)
+        }
     }
 }
 

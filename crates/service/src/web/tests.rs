@@ -197,7 +197,7 @@ impl Pair {
     pub(crate) fn own_consent(&self) -> OwnConsent {
         let (by, data, words) = (COMMAND_LINE.to_owned(), "trial".to_owned(), "read".to_owned());
         let (salt, tag, version) = ([1; 32], [2; 32], [3; 32]);
-        OwnConsent { by, data, salt, tag, version, words, after: 0, taken: false }
+        OwnConsent { by, data, salt, tag, version, words, after: 0, taken: None }
     }
 
     pub(crate) fn act_of(&self, what: &'static str) -> RecordedAct<'static> {

@@ -263,7 +263,7 @@ impl Making<'_> {
         if self.common.ids.is_empty() {
             let question =
                 format!("{what} Does the other party write all of them as this file does? If not, {cure}");
-            self.how.choose("--id COLUMN", &question, &[own.name.clone()], Some(0))?;
+            self.how.choose("--id COLUMN", &question, std::slice::from_ref(&own.name), Some(0))?;
         }
         if !self.common.ids.is_empty() || self.how != Answering::Asked {
             output::say(&format!(

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use terminal::output;
 
 /// Everything about the data is a function of it.
@@ -67,6 +67,8 @@ pub struct DemoSide {
     pub store: Store,
     home: PathBuf,
     child: Option<Child>,
+    /// The service ends when this closes.
+    holds: Option<ChildStdin>,
 }
 
 /// Ports of a side: page, link, runs. Each with its address.
@@ -206,7 +208,7 @@ impl DemoSide {
             let act = RecordedAct { by: ROLES[0], what: "draft of the demo kept", to: ROLES[0], at: now };
             store.keep_draft(&act, None, TITLE, &fields)?;
         }
-        Ok(Self { name, url, rows, people, store, home, child: None })
+        Ok(Self { name, url, rows, people, store, home, child: None, holds: None })
     }
 
     /// The link of a role.
@@ -231,7 +233,8 @@ impl DemoSide {
         // A group of its own: Ctrl-C at the terminal is for this process alone, which ends the service.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).process_group(0);
         let child = self.child.insert(command.spawn().map_err(failed)?);
-        if let Some(mut stdin) = child.stdin.take() {
+        self.holds = child.stdin.take();
+        if let Some(stdin) = &mut self.holds {
             // One that ended has said why in its log.
             let _ = writeln!(stdin, "{password}");
         }

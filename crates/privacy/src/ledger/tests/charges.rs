@@ -439,6 +439,29 @@ fn matches_begin_as_often_as_was_consented_to() {
     assert_eq!(ledger.last_debit().unwrap(), 2);
 }
 
+/// A match that is taken up before it spoke is charged for the made-up rows that it has by then, and its
+/// number stays: the rules may have changed since it began.
+#[test]
+fn a_silent_match_is_charged_for_the_rows_it_takes_up() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let mut begin = |release: u8| {
+        let begun =
+            ledger.begin_silent_match(&[9; 32], &|_| Ok(vec![debit(release, ratio(1, 4), ratio(1, 2))]));
+        (begun, ledger.last_debit().unwrap())
+    };
+    let (first, charged) = begin(1);
+    let first = first.unwrap();
+    assert_eq!((first.number, charged), (1, 1));
+    for (release, charged) in [(1, 1), (2, 2), (2, 2)] {
+        let (again, debits) = begin(release);
+        assert_eq!((again.unwrap(), debits), (first, charged), "release {release}");
+    }
+    // What the ledger does not pay does not go on, and stays silent.
+    assert!(text(begin(3).0).starts_with("budget: 0.5 of 0.5"));
+    assert_eq!(begin(2).0.unwrap(), first);
+}
+
 /// What a run takes up without another match.
 #[test]
 fn a_ledger_says_what_a_run_goes_on_from() {

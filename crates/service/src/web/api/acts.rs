@@ -4,6 +4,7 @@
 use super::shapes::{ApiConsent, ApiDone, ApiNote, ApiReason, ApiWhich};
 use super::stop::ApiStop;
 use crate::roles::Action;
+use crate::settings::DataSet;
 use crate::store::TokenScope;
 use crate::web::pages::decide::{self, AskedConsent};
 use crate::web::pages::studies::{StudySeen, seen};
@@ -32,6 +33,18 @@ fn by_token(visit: &Visit<'_>) -> Result<(), ApiStop> {
     Err(ApiStop::new(StatusCode::FORBIDDEN, said))
 }
 
+/// Stops who decides by a token on data for which one person with a session does not, either.
+fn by_one((name, set): (&str, &DataSet)) -> Result<(), ApiStop> {
+    let said = if set.two_person {
+        format!("two stewards decide on {name}, each on the page: no token does")
+    } else if !set.steward_keys.is_empty() {
+        format!("a steward's own key signs for {name}: no token does")
+    } else {
+        return Ok(());
+    };
+    Err(ApiStop::new(StatusCode::FORBIDDEN, said))
+}
+
 /// Consents: the files are read, and it is signed where nothing stands against it.
 pub fn consent(visit: &Visit<'_>, sent: ApiConsent) -> Result<ApiDone, ApiStop> {
     let study = acted_on(visit, &sent.proposal)?;
@@ -39,14 +52,7 @@ pub fn consent(visit: &Visit<'_>, sent: ApiConsent) -> Result<ApiDone, ApiStop> 
     let ApiConsent { data, words, runs, days, .. } = &sent;
     let asked = AskedConsent { runs: *runs, days: *days, words };
     let (name, set) = decide::chosen(visit, &study, data)?;
-    if set.two_person {
-        let said = format!("two stewards decide on {name}, each on the page: no token does");
-        return Err(ApiStop::new(StatusCode::FORBIDDEN, said));
-    }
-    if !set.steward_keys.is_empty() {
-        let said = format!("a steward's own key signs for {name}: no token does");
-        return Err(ApiStop::new(StatusCode::FORBIDDEN, said));
-    }
+    by_one((name, set))?;
     let told = pages::told(visit, &study)?;
     if let Some(why) = decide::why_not_begun(visit, &told, &asked) {
         return Err(ApiStop::refused(why));
@@ -62,6 +68,8 @@ pub fn refuse(visit: &Visit<'_>, sent: ApiReason) -> Result<ApiDone, ApiStop> {
     if !decide::may_refuse(visit, &study) {
         return Err(Stop::Denied.into());
     }
+    // It is refused for all data that it could use.
+    decide::sets(visit, &study).into_iter().try_for_each(|(name, set)| by_one((name, set)))?;
     let reason = decide::reason_of(&sent.code, &sent.text).map_err(ApiStop::input)?;
     decide::speak(visit, &study, Said::Refuse(reason)).map_err(ApiStop::said)?;
     Ok(done(&study, "refused"))

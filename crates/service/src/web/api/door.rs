@@ -2,9 +2,11 @@
 //! then the function of its address.
 
 use super::stop::ApiStop;
+use crate::roles::Grant;
 use crate::secrets::{API_MARK, SecretToken};
 use crate::store::{ApiToken, OpenSession, Replayed, TokenScope};
 use crate::web::answer::Answer;
+use crate::web::buckets::counted_as;
 use crate::web::door::ClientAddress;
 use crate::web::pages::second::is_required;
 use crate::web::visit::{SignedIn, Stop, Visit};
@@ -12,6 +14,7 @@ use crate::web::{House, now};
 use axum::Form;
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -19,6 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -197,10 +201,16 @@ async fn enter(house: Arc<House>, route: Arc<ApiRoute>, request: Request) -> Res
     let Ok(Path(parts)) = Path::<HashMap<String, String>>::from_request_parts(&mut head, &()).await else {
         return super::stop::missing().into_response();
     };
-    let asked = Request::builder().uri(head.uri.clone()).body(Body::empty()).unwrap_or_default();
-    let Ok(Form(form)) = Form::<Vec<(String, String)>>::from_request(asked, &()).await else {
-        let said = "what stands behind the question mark is none";
-        return ApiStop::new(StatusCode::BAD_REQUEST, said).into_response();
+    let knock = match ApiKnock::of((house, address), route.scopes, head, parts).await {
+        Ok(knock) => knock,
+        Err(stop) => return stop.into_response(),
+    };
+    // Who is not answered is told so before anything is read that they send.
+    let looked = tokio::task::spawn_blocking(move || knock.look().map(|_| knock));
+    let knock = match looked.await {
+        Ok(Ok(knock)) => knock,
+        Ok(Err(stop)) => return stop.into_response(),
+        Err(_) => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     };
     let body = match tokio::time::timeout(BODY_TIME, to_bytes(body, route.most)).await {
         Ok(Ok(body)) => body,
@@ -211,28 +221,99 @@ async fn enter(house: Arc<House>, route: Arc<ApiRoute>, request: Request) -> Res
         Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
     let answered = tokio::task::spawn_blocking(move || {
-        let (path, rules, now) = (head.uri.path().to_owned(), house.rules(), now());
-        let (signed, from_elsewhere, by_proxy) = (None, false, false);
-        let mut visit =
-            Visit { house: &house, rules, now, address, signed, path, from_elsewhere, by_proxy, parts, form };
-        let answer = answer(&mut visit, &route, &head.headers, &body);
+        let answer = answer(&knock, &route, &body);
         answer.unwrap_or_else(Answer::from).into_response()
     });
     answered.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
-fn answer(
-    visit: &mut Visit<'_>,
-    route: &ApiRoute,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Result<Answer, ApiStop> {
-    let token = identify(visit, headers)?;
-    if !route.scopes.is_empty() && !route.scopes.iter().any(|scope| visit.has_scope(*scope)) {
-        let scopes: Vec<&str> = route.scopes.iter().map(|scope| scope.name()).collect();
-        let said = format!("this takes a token with the scope {}", scopes.join(" or "));
-        return Err(ApiStop::new(StatusCode::FORBIDDEN, said));
+/// A request of which nothing is read yet but its head.
+pub struct ApiKnock {
+    /// The service.
+    pub house: Arc<House>,
+    /// All of its head.
+    pub headers: HeaderMap,
+    address: IpAddr,
+    scopes: &'static [TokenScope],
+    path: String,
+    parts: HashMap<String, String>,
+    form: Vec<(String, String)>,
+}
+
+impl ApiKnock {
+    /// Of a head, with the variable parts of its path.
+    pub async fn of(
+        (house, address): (Arc<House>, IpAddr),
+        scopes: &'static [TokenScope],
+        head: Parts,
+        parts: HashMap<String, String>,
+    ) -> Result<Self, ApiStop> {
+        let asked = Request::builder().uri(head.uri.clone()).body(Body::empty()).unwrap_or_default();
+        let Ok(Form(form)) = Form::<Vec<(String, String)>>::from_request(asked, &()).await else {
+            let said = "what stands behind the question mark is none";
+            return Err(ApiStop::new(StatusCode::BAD_REQUEST, said));
+        };
+        let path = head.uri.path().to_owned();
+        Ok(Self { house, headers: head.headers, address, scopes, path, parts, form })
     }
+
+    fn visit(&self) -> Visit<'_> {
+        Visit {
+            house: &self.house,
+            rules: self.house.rules(),
+            now: now(),
+            address: self.address,
+            signed: None,
+            path: self.path.clone(),
+            from_elsewhere: false,
+            by_proxy: false,
+            parts: self.parts.clone(),
+            form: self.form.clone(),
+        }
+    }
+
+    /// Whose token it is, where that may be used here: a use of it, which counts.
+    pub fn look(&self) -> Result<ApiToken, ApiStop> {
+        let mut visit = self.visit();
+        not_in_address(&visit)?;
+        let shown = bearer(&self.headers);
+        let found = shown.as_ref().map(|shown| self.house.store.token(shown, visit.now)).transpose()?;
+        let (Some(shown), Some((token, grants))) = (shown, found.flatten()) else {
+            let who = format!("api {}", counted_as(self.address));
+            return Err(if self.house.buckets.take(&who) { unknown() } else { Stop::TooFast.into() });
+        };
+        if !self.house.buckets.take(&format!("token {}", token.id)) {
+            return Err(Stop::TooFast.into());
+        }
+        sign(&mut visit, shown, &token, &grants)?;
+        has_one(&visit, self.scopes)?;
+        Ok(token)
+    }
+
+    /// The request by its token: since that was looked at it may have ended, or have other roles.
+    fn signed(&self) -> Result<(Visit<'_>, ApiToken), ApiStop> {
+        let mut visit = self.visit();
+        let shown = bearer(&self.headers).ok_or_else(unknown)?;
+        let found = self.house.store.peek_token(&shown, visit.now)?;
+        let (token, grants) = found.ok_or_else(unknown)?;
+        sign(&mut visit, shown, &token, &grants)?;
+        has_one(&visit, self.scopes)?;
+        Ok((visit, token))
+    }
+}
+
+fn has_one(visit: &Visit<'_>, scopes: &[TokenScope]) -> Result<(), ApiStop> {
+    if scopes.is_empty() || scopes.iter().any(|scope| visit.has_scope(*scope)) {
+        return Ok(());
+    }
+    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+    let said = format!("this takes a token with the scope {}", scopes.join(" or "));
+    Err(ApiStop::new(StatusCode::FORBIDDEN, said))
+}
+
+fn answer(knock: &ApiKnock, route: &ApiRoute, body: &[u8]) -> Result<Answer, ApiStop> {
+    let ((visit, token), headers) = (knock.signed()?, &knock.headers);
+    let visit = &visit;
     is_json(route, headers, body)?;
     let key = key_of(route, headers)?;
     if route.is_logged() {
@@ -295,8 +376,7 @@ fn once(
     Ok(answer)
 }
 
-/// Finds out whose token it is. Cookies are not looked at.
-fn identify(visit: &mut Visit<'_>, headers: &HeaderMap) -> Result<ApiToken, ApiStop> {
+fn not_in_address(visit: &Visit<'_>) -> Result<(), ApiStop> {
     let is_secret = |text: &str| text.contains(API_MARK);
     let named = |(name, value): &(String, String)| {
         is_secret(value) || is_secret(name) || ["token", "access_token"].contains(&name.as_str())
@@ -306,39 +386,27 @@ fn identify(visit: &mut Visit<'_>, headers: &HeaderMap) -> Result<ApiToken, ApiS
                     Bearer`";
         return Err(ApiStop::new(StatusCode::BAD_REQUEST, said));
     }
-    let shown = bearer(headers);
-    let found = shown.as_ref().map(|shown| visit.house.store.token(shown, visit.now)).transpose()?;
-    let (Some(shown), Some((token, grants))) = (shown, found.flatten()) else {
-        let who = format!("api {}", crate::web::buckets::counted_as(visit.address));
-        if !visit.house.buckets.take(&who) {
-            return Err(Stop::TooFast.into());
-        }
-        return Err(unknown());
-    };
-    if !visit.house.buckets.take(&format!("token {}", token.id)) {
-        return Err(Stop::TooFast.into());
-    }
-    visit.signed = Some(signed_by(shown, &token, &grants, visit));
-    if is_required(visit, &grants) && !visit.house.store.has_second(&token.account)? {
-        return Err(Stop::OneStep.into());
-    }
-    Ok(token)
+    Ok(())
 }
 
 /// What who shows no token that holds is told.
-pub fn unknown() -> ApiStop {
+fn unknown() -> ApiStop {
     let said = "this takes a token that holds, as `Authorization: Bearer tacit_...`: it ran out, was ended, \
                 or the roles of its account have changed";
     ApiStop::new(StatusCode::UNAUTHORIZED, said)
 }
 
-/// A token as a session: of its account, with the roles that it has now, and no password given.
-pub fn signed_by(
+/// Signs a program in by its token: for its account, with the roles that it has now, and no password given.
+/// Cookies are not looked at.
+pub fn sign(
+    visit: &mut Visit<'_>,
     shown: SecretToken,
     token: &ApiToken,
-    grants: &[crate::roles::Grant],
-    visit: &Visit<'_>,
-) -> SignedIn {
+    grants: &[Grant],
+) -> Result<(), Stop> {
+    if is_required(visit, grants) && !visit.house.store.has_second(&token.account)? {
+        return Err(Stop::OneStep);
+    }
     let actor = token.asker(grants, visit.settings().policy.separate_duties);
     let session = OpenSession {
         // No session has this number.
@@ -349,7 +417,8 @@ pub fn signed_by(
         seen: visit.now,
         proven: false,
     };
-    SignedIn { token: shown, session, actor, scopes: token.scopes.clone() }
+    visit.signed = Some(SignedIn { token: shown, session, actor, scopes: token.scopes.clone() });
+    Ok(())
 }
 
 /// The token of the one header that has it.

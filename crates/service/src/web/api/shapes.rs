@@ -69,8 +69,8 @@ pub struct ApiStudyWhole {
     pub waits: Option<String>,
     /// Its parties, by our names, in the order of their places.
     pub parties: Vec<String>,
-    /// Its text, as it is agreed on.
-    pub text: String,
+    /// Its text, as it is agreed on, for who reads studies: it names columns.
+    pub text: Option<String>,
     /// What its proposer wrote besides.
     pub note: String,
     /// Until when it can be consented to.
@@ -312,17 +312,17 @@ pub struct ApiRun {
 pub struct ApiStage {
     /// What it is called.
     pub name: String,
-    /// Rows that it handles.
-    pub rows: u64,
+    /// Rows that it handles, for who checks these data.
+    pub rows: Option<u64>,
     /// Its newest step.
     pub step: Option<String>,
-    /// How much of that step is done.
+    /// How much of that step is done: in rows for who checks these data, else in hundredths.
     pub done: u64,
     /// Of how much.
     pub total: u64,
     /// Seconds that it took; none: it is not over.
     pub seconds: Option<f64>,
-    /// Bytes that it sent.
+    /// Bytes that it sent, for who checks these data.
     pub bytes: Option<u64>,
 }
 

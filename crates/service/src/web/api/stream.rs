@@ -1,16 +1,20 @@
 //! What happens, as it happens, for programs: studies that change and lines of runs, as far as their token's
 //! account may know of them. Who was away goes on where it was.
 
-use super::door::{bearer, unknown};
+use super::door::{ApiKnock, bearer, sign};
+use super::stop::ApiStop;
 use super::studies::row as shown;
 use crate::roles::{Action, StudySubject, Subject};
 use crate::secrets::SecretToken;
 use crate::store::{FeedPlace, ProposalRow, TokenScope};
+use crate::web::door::ClientAddress;
+use crate::web::pages::course::{counts, without_counts};
+use crate::web::places::PlaceTaken;
 use crate::web::visit::Visit;
 use crate::web::{House, now};
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode, Uri, header};
+use axum::extract::{Request, State};
+use axum::http::{Response, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::unfold;
@@ -37,29 +41,25 @@ struct Listener {
     waiting: VecDeque<Event>,
     /// Whether more has come than was read at once.
     more: bool,
+    /// Its place among the streams of its account.
+    _held: PlaceTaken,
 }
 
 /// A stream of events for one program, until its token ends.
-pub async fn stream(State(house): State<Arc<House>>, uri: Uri, headers: HeaderMap) -> Response<Body> {
-    let Some(token) = bearer(&headers).filter(|_| uri.query().is_none()) else {
-        return unknown().into_response();
+pub async fn stream(State(house): State<Arc<House>>, request: Request) -> Response<Body> {
+    let Some(ClientAddress(address)) = request.extensions().get::<ClientAddress>().copied() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let last = headers.get(LAST).map(|value| value.to_str().unwrap_or_default().parse::<FeedPlace>());
-    let changes = house.store.changes();
-    let Ok(end) = house.store.feed_end() else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
-    let mut waiting = VecDeque::new();
-    let place = match last {
-        Some(Ok(place)) => place,
-        // What was heard before is unknown: who listens has to look at everything again.
-        Some(Err(())) => {
-            waiting.push_back(Event::default().event("reset").id(end.to_string()).data("{}"));
-            end
-        }
-        None => end,
+    let (head, _) = request.into_parts();
+    let scopes = &[TokenScope::Studies];
+    let knock = match ApiKnock::of((house, address), scopes, head, HashMap::new()).await {
+        Ok(knock) => knock,
+        Err(stop) => return stop.into_response(),
     };
-    let text = token.for_programs();
-    let Some(listener) = heard(Listener { house, text, place, changes, waiting, more: true }).await else {
-        return unknown().into_response();
+    let listener = match tokio::task::spawn_blocking(move || begin(&knock)).await {
+        Ok(Ok(listener)) => listener,
+        Ok(Err(stop)) => return stop.into_response(),
+        Err(_) => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     };
     let events = unfold(listener, |mut listener| async {
         loop {
@@ -79,6 +79,29 @@ pub async fn stream(State(house): State<Arc<House>>, uri: Uri, headers: HeaderMa
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
     response.headers_mut().insert("x-accel-buffering", header::HeaderValue::from_static("no"));
     response
+}
+
+/// Lets who may listen begin, from where they were.
+fn begin(knock: &ApiKnock) -> Result<Listener, ApiStop> {
+    let token = knock.look()?;
+    let (house, headers) = (knock.house.clone(), &knock.headers);
+    let held = house.listeners.take(token.account).ok_or_else(|| {
+        let said = "this account has as many streams of events as it may, or the service has: end one first";
+        ApiStop::new(StatusCode::TOO_MANY_REQUESTS, said)
+    })?;
+    let last = headers.get(LAST).map(|value| value.to_str().unwrap_or_default().parse::<FeedPlace>());
+    let (changes, end, mut waiting) = (house.store.changes(), house.store.feed_end()?, VecDeque::new());
+    let place = match last {
+        Some(Ok(place)) => place,
+        // What was heard before is unknown: who listens has to look at everything again.
+        Some(Err(())) => {
+            waiting.push_back(Event::default().event("reset").id(end.to_string()).data("{}"));
+            end
+        }
+        None => end,
+    };
+    let text = bearer(headers).map(|token| token.for_programs()).unwrap_or_default();
+    Ok(Listener { house, text, place, changes, waiting, more: true, _held: held })
 }
 
 /// The same with what has come since, while its token holds.
@@ -103,7 +126,7 @@ fn hear(listener: &mut Listener) -> Option<()> {
         parts: HashMap::new(),
         form: Vec::new(),
     };
-    visit.signed = Some(super::door::signed_by(token, &found, &grants, &visit));
+    sign(&mut visit, token, &found, &grants).ok()?;
     if !visit.has_scope(TokenScope::Studies) {
         return None;
     }
@@ -123,7 +146,11 @@ fn hear(listener: &mut Listener) -> Option<()> {
         let Some(row) = row.filter(|row| visit.has_scope(TokenScope::Run) && knows(&visit, row)) else {
             continue;
         };
-        let said: serde_json::Value = serde_json::from_str(&line.line.line).unwrap_or_default();
+        let said = match counts(&visit, &row) {
+            true => Some(serde_json::from_str(&line.line.line).unwrap_or_default()),
+            false => without_counts(&line.line.line),
+        };
+        let Some(said) = said else { continue };
         let data = json!({
             "study": row.study.full(), "proposal": base::hex(&row.id.0), "run": line.run,
             "at_ms": line.line.at_ms, "line": said,

@@ -10,6 +10,7 @@ use crate::schedule::why_waiting;
 use crate::store::{PAGE, ProposalFilter, ProposalRow, RunRow, kind_of};
 use crate::told::{ToldSection, tell};
 use crate::web::answer::Answer;
+use crate::web::pages::course::StageProgress;
 use crate::web::pages::studies::{StudySeen, listed, name_of, seen, seen_as};
 use crate::web::pages::{course as courses, decide, reading, study as pages};
 use crate::web::visit::{Stop, Visit};
@@ -82,13 +83,17 @@ fn asked(visit: &Visit<'_>) -> Result<StudySeen, Stop> {
 pub fn one(visit: &Visit<'_>) -> Result<ApiStudyWhole, ApiStop> {
     let study = asked(visit)?;
     let (house, proposed) = (visit.house, study.record.proposed());
-    let against = house.store.weighed(&study.row.id)?.filter(|_| visit.may(Action::Decide, study.subject()));
+    let ours = study.row.data.as_deref().unwrap_or_default();
+    let about = |data: &str| if data.is_empty() { ours.to_owned() } else { data.to_owned() };
+    let against = house.store.weighed(&study.row.id)?;
+    let against = against.filter(|(_, data, _)| decide::sees_against(visit, &study, &about(data)));
+    let reads = visit.may(Action::ReadStudy, study.subject());
     Ok(ApiStudyWhole {
         row: row(visit, &study.row),
         words: study.record.state_words(Naming(&study.names)),
         waits: why_waiting(house, &study.row)?,
         parties: study.names.clone(),
-        text: proposed.text.clone(),
+        text: reads.then(|| proposed.text.clone()),
         note: proposed.note.clone(),
         expires_ms: proposed.expires_ms,
         reported: house.store.report_file(&study.row.id, "report.json")?.is_some(),
@@ -134,7 +139,7 @@ pub fn summary(visit: &Visit<'_>) -> Result<ApiSummary, ApiStop> {
     let study = asked(visit)?;
     let told = pages::told(visit, &study)?;
     let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
-    let usable = decide::sets(visit, &study).into_iter().map(|(name, set)| ApiUsable {
+    let usable = decide::known_sets(visit, &study).map(|(name, set)| ApiUsable {
         data: name.clone(),
         decides: decide::decides(visit, &study, (name, set)),
         two_person: set.two_person,
@@ -176,6 +181,18 @@ fn run(row: &RunRow, sees: bool) -> ApiRun {
     }
 }
 
+/// A stage as the page shows it: with numbers of rows, or without.
+fn stage(shown: StageProgress, counts: bool) -> ApiStage {
+    let (step, done, total) = match shown.step {
+        Some((step, done, total)) if counts => (Some(step), done, total),
+        Some((step, done, total)) => (Some(step), courses::share(done, total), 100),
+        None => (None, 0, 0),
+    };
+    let (seconds, bytes) = shown.done.unzip();
+    let (rows, bytes) = (counts.then_some(shown.rows), bytes.filter(|_| counts));
+    ApiStage { name: shown.name, rows, step, done, total, seconds, bytes }
+}
+
 /// How its runs go.
 pub fn course(visit: &Visit<'_>) -> Result<ApiCourse, ApiStop> {
     let study = asked(visit)?;
@@ -185,14 +202,9 @@ pub fn course(visit: &Visit<'_>) -> Result<ApiCourse, ApiStop> {
         Some(run) => house.store.lines(&study.row.id, run.run, 0, courses::READ)?,
         None => Vec::new(),
     };
-    let stages = courses::stages(lines.iter().map(|line| line.line.as_str())).into_iter().map(|stage| {
-        let (step, done, total) = match stage.step {
-            Some((step, done, total)) => (Some(step), done, total),
-            None => (None, 0, 0),
-        };
-        let (seconds, bytes) = stage.done.unzip();
-        ApiStage { name: stage.name, rows: stage.rows, step, done, total, seconds, bytes }
-    });
+    let counts = courses::counts(visit, &study.row);
+    let stages = courses::stages(lines.iter().map(|line| line.line.as_str()));
+    let stages = stages.into_iter().map(|shown| stage(shown, counts));
     Ok(ApiCourse {
         words: study.record.state_words(Naming(&study.names)),
         waits: why_waiting(house, &study.row)?,
@@ -215,4 +227,19 @@ pub fn report(visit: &Visit<'_>) -> Result<Answer, ApiStop> {
 /// A file of it.
 pub fn report_file(visit: &Visit<'_>) -> Result<Answer, ApiStop> {
     Ok(reading::file(visit)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_see_counts_sees_shares() {
+        let (step, done) = (Some(("match/blind".to_owned(), 40, 160)), Some((1.5, 2_000)));
+        let shown = StageProgress { name: "match".to_owned(), rows: 160, step, done };
+        let whole = stage(shown.clone(), true);
+        assert_eq!((whole.rows, whole.done, whole.total, whole.bytes), (Some(160), 40, 160, Some(2_000)));
+        let share = stage(shown, false);
+        assert_eq!((share.rows, share.done, share.total, share.bytes), (None, 25, 100, None));
+    }
 }

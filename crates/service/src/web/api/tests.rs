@@ -8,11 +8,14 @@ use crate::roles::Grant;
 use crate::store::{COMMAND_LINE, NewApiToken, RecordedAct, TokenScope};
 use crate::web::now;
 use crate::web::staff_tests::{PageShown, Rooms};
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{Method, Request};
+use futures_util::stream::poll_fn;
 use net::Identity;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::task::Poll;
 
 const LIFT: &str = include_str!("../../../../../examples/lift.toml");
 /// The key of `hospitals` in the rules of [`Rooms`].
@@ -48,8 +51,12 @@ struct ApiDesk {
 
 impl ApiDesk {
     fn new(more: &str) -> Self {
+        Self::with(MORE, more)
+    }
+
+    fn with(sets: &str, more: &str) -> Self {
         let own = Identity::generate().expect("a key");
-        let rooms = Rooms::with_key(&own, &format!("{MORE}{more}"));
+        let rooms = Rooms::with_key(&own, &format!("{sets}{more}"));
         std::fs::create_dir(rooms.path("data")).expect("made");
         std::fs::write(rooms.path("data/shop.csv"), "id\n1\n").expect("written");
         Self { rooms, own, document: serde_json::from_slice(document::text()).expect("JSON") }
@@ -378,7 +385,14 @@ fn a_token_decides_only_where_a_rule_says_so_and_never_for_two() {
         desk.send(Method::POST, &stella, &path("consent"), &consent("shop", &"0".repeat(32)), 409);
         let reason = json!({ "proposal": proposal, "code": "purpose", "text": "Not for this." });
         desk.send(Method::POST, &ann, &path("refuse"), &reason, 403);
-        let done = desk.send(Method::POST, &stella, &path("refuse"), &reason, by_rule);
+        // It would be refused for the data of two, too.
+        desk.send(Method::POST, &stella, &path("refuse"), &reason, 403);
+        let desk = ApiDesk::with(&MORE.replace("two_person = true\n", ""), more);
+        let (ann, stella) = (desk.all("ann", &["analyst"]), desk.all("stella", &["steward"]));
+        let (study, proposal) = desk.proposed(&ann);
+        let reason = json!({ "proposal": proposal, "code": "purpose", "text": "Not for this." });
+        let path = format!("/studies/{study}/refuse");
+        let done = desk.send(Method::POST, &stella, &path, &reason, by_rule);
         assert_eq!(done["done"] == "refused", by_rule == 200, "{done:#}");
     }
 }
@@ -412,6 +426,56 @@ fn what_comes_twice_with_a_key_is_done_once() {
     let other = [headers[0], ("idempotency-key", "two")];
     desk.request(&Method::POST, &ann, "/drafts", &other, &body).is(200);
     assert_eq!(desk.get(&ann, "/drafts")["drafts"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn each_role_sees_of_a_study_what_its_page_shows() {
+    let desk = ApiDesk::new("");
+    let ann = desk.all("ann", &["analyst"]);
+    let (study, proposal) = desk.proposed(&ann);
+    let path = format!("/studies/{study}");
+    let proposal = statements::ProposalId(base::unhex(&proposal).expect("a proposal"));
+    let act = RecordedAct { by: "paula", what: "consent weighed", to: &study, at: now() };
+    desk.rooms.house.store.keep_weighed(&act, &proposal, "pair", "pair.csv, line 7").expect("kept");
+    for (account, role, reads, against, sets) in [
+        ("ann", "analyst", true, false, 0),
+        ("olga", "operator", false, false, 3),
+        ("sam", "steward=shop", true, false, 1),
+        ("paula", "steward=pair", true, true, 1),
+    ] {
+        let token = desk.token(account, &[role], &[TokenScope::Studies], None);
+        let seen = desk.get(&token, &path);
+        assert_eq!(seen["text"].is_string(), reads, "{account}: {seen:#}");
+        assert_eq!(seen["against"].is_string(), against, "{account}: {seen:#}");
+        let summary = desk.get(&token, &format!("{path}/summary"));
+        assert_eq!(summary["sets"].as_array().map(Vec::len), Some(sets), "{account}: {summary:#}");
+    }
+}
+
+#[test]
+fn nothing_is_read_of_who_may_not_send_it() {
+    let desk = ApiDesk::new("");
+    let narrow = desk.token("ann", &["analyst"], &[TokenScope::Studies], None);
+    for (token, status) in [("", 401), (narrow.as_str(), 403)] {
+        let unread = poll_fn(|_| -> Poll<Option<Result<Bytes, Infallible>>> { panic!("the body was read") });
+        let request = Request::builder().method(Method::POST).uri(format!("{BASE}/drafts"));
+        let request = request.header("host", "tacit.registry.example");
+        let request = request.header("authorization", format!("Bearer {token}"));
+        desk.rooms.ask(request.body(Body::from_stream(unread)).expect("a request")).is(status);
+    }
+}
+
+#[test]
+fn streams_of_events_have_places_and_a_measure() {
+    let desk = ApiDesk::new("");
+    let narrow = desk.token("ann", &["analyst"], &[TokenScope::Budget], None);
+    let listen = |token: &str| desk.request(&Method::GET, token, "/events", &[], "").status;
+    assert_eq!(listen(&narrow), 403);
+    let ann = desk.all("ann", &["analyst"]);
+    let held: Vec<_> = std::iter::from_fn(|| desk.rooms.house.listeners.take("ann".to_owned())).collect();
+    assert_eq!((held.len(), listen(&ann)), (8, 429));
+    let slow = (0..400).find(|_| listen("") == 429);
+    assert!(slow.is_some(), "four hundred strangers at once were answered");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use super::decide::{against, decides, not_done, with_proof};
 use super::studies::{StudySeen, acted_on, seen};
 use super::study::{said, state};
-use crate::agree::ChangeOrder;
+use crate::agree::{ChangeOrder, OTHER_DATA_SIGNED};
 use crate::findings::version;
 use crate::roles::{Action, Subject};
 use crate::schedule::why_waiting;
-use crate::store::{ConsentRight, RunLine, RunRow, STOPPED};
+use crate::store::{ConsentRight, ProposalRow, RunLine, RunRow, STOPPED};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
@@ -15,6 +15,7 @@ use crate::web::weighing::{self, WeighOrder, Weighed};
 use page::form::{FormField, button, hidden};
 use page::markup::{Markup, element, text, words};
 use page::numbers::{bytes, count, duration};
+use serde_json::{Value, json};
 use terminal::progress::ProgressLine;
 
 /// Why no run begins where the data are not those of the consent.
@@ -87,13 +88,34 @@ pub fn stages<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<StageProgress
     all
 }
 
+/// Whether this person sees how many rows there are, and what the process says of files and ledger: who may
+/// look at the data.
+pub fn counts(visit: &Visit<'_>, study: &ProposalRow) -> bool {
+    let data = study.data.as_deref();
+    data.is_some_and(|data| visit.may(Action::CheckData, Subject::Data(data)))
+}
+
+/// A line of the process for who does not see that: stages and shares alone.
+pub fn without_counts(line: &str) -> Option<Value> {
+    let part = |step: &str, done, total| {
+        let share = share(done, total);
+        json!({ "event": "progress", "step": step, "done": share, "total": 100 })
+    };
+    match serde_json::from_str(line).ok()? {
+        ProgressLine::Stage { name, .. } => Some(json!({ "event": "stage", "name": name })),
+        ProgressLine::Progress { step, done, total } => Some(part(&step, done, total)),
+        ProgressLine::Units { done, of, .. } => Some(part("units", done, of)),
+        ProgressLine::StageDone { name, seconds, .. } => {
+            Some(json!({ "event": "stage-done", "name": name, "seconds": seconds }))
+        }
+        _ => None,
+    }
+}
+
 fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Markup>, Stop> {
     let lines = visit.house.store.lines(&study.row.id, run.run, 0, READ)?;
     let stages = stages(lines.iter().map(|line| line.line.as_str()));
-    // How many rows there are, and what the process says of files and ledger, is for those who may look at
-    // the data.
-    let data = study.row.data.as_deref();
-    let counts = data.is_some_and(|data| visit.may(Action::CheckData, Subject::Data(data)));
+    let counts = counts(visit, &study.row);
     let mut parts = vec![how(run)];
     // Error messages may hold names of files: they are for those who run the machine or answer for the data.
     if visit.may(Action::Run, study.subject()) {
@@ -165,8 +187,8 @@ fn bar(at: usize, stage: &StageProgress, over: bool, counts: bool) -> Markup {
 }
 
 /// Whole hundredths.
-fn share(done: u64, total: u64) -> u64 {
-    u64::try_from(u128::from(done) * 100 / u128::from(total)).unwrap_or(100)
+pub fn share(done: u64, total: u64) -> u64 {
+    u64::try_from(u128::from(done) * 100 / u128::from(total.max(1))).unwrap_or(100)
 }
 
 fn took(stage: &StageProgress) -> String {
@@ -230,6 +252,10 @@ fn taking(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
         return Ok(parts);
     }
     parts.extend(against(visit, study, data)?);
+    if visit.settings().data.get(data).is_some_and(|set| !set.steward_keys.is_empty()) {
+        parts.push(words("p", "note", format!("They are not taken here: {OTHER_DATA_SIGNED}.")));
+        return Ok(parts);
+    }
     let Ok(version) = version(visit.settings(), data) else { return Ok(parts) };
     if may_take(visit, study) {
         let note = "The files are read as they lie there now, and held against the rules and the ledger, \
@@ -241,10 +267,10 @@ fn taking(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
     Ok(parts)
 }
 
-/// Whether somebody decides on the data of a study that was consented to.
+/// Whether somebody decides on the data of a study that was consented to, and no own key has to.
 fn may_take(visit: &Visit<'_>, study: &StudySeen) -> bool {
     let data = study.row.data.as_ref().and_then(|data| visit.settings().data.get_key_value(data));
-    data.is_some_and(|(name, set)| decides(visit, study, (name, set)))
+    data.is_some_and(|(name, set)| set.steward_keys.is_empty() && decides(visit, study, (name, set)))
 }
 
 /// Takes the data as they were on the page for those of the consent, where nothing stands against them, and
@@ -334,6 +360,20 @@ pub fn end(visit: &Visit<'_>, study: &StudySeen) -> Result<(), Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_counts_lines_say_stages_and_shares_alone() {
+        let said = |line: &str| without_counts(line).map(|said| said.to_string());
+        for (line, hidden) in [
+            (r#"{"event":"stage","name":"match","rows":1234}"#, "1234"),
+            (r#"{"event":"progress","step":"match/blind","done":617,"total":1234}"#, "1234"),
+            (r#"{"event":"stage-done","name":"match","seconds":1.5,"rows":1234,"bytes":2000}"#, "2000"),
+        ] {
+            let said = said(line).expect("it is said");
+            assert!(said.contains("match") && !said.contains(hidden) && !said.contains("1234"), "{said}");
+        }
+        assert_eq!(said(r#"{"event":"warning","text":"rows.csv, line 7"}"#), None);
+    }
 
     #[test]
     fn stages_follow_from_what_the_process_said() {

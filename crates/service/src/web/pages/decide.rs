@@ -44,6 +44,14 @@ pub fn sets<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v
     settings.data.iter().filter(|(name, set)| fits(name, set)).collect()
 }
 
+/// Those of them that this person may know of.
+pub fn known_sets<'v>(
+    visit: &'v Visit<'_>,
+    study: &StudySeen,
+) -> impl Iterator<Item = (&'v String, &'v DataSet)> {
+    sets(visit, study).into_iter().filter(|(name, _)| visit.may(Action::CheckData, Subject::Data(name)))
+}
+
 /// Whether this person decides on a data set: by role, and by its list of stewards.
 pub fn decides(visit: &Visit<'_>, study: &StudySeen, (name, set): (&str, &DataSet)) -> bool {
     let subject = StudySubject { by: &study.row.by, data: Some(name), given: false };
@@ -54,10 +62,7 @@ pub fn decides(visit: &Visit<'_>, study: &StudySeen, (name, set): (&str, &DataSe
 /// Our data and when they were last checked.
 pub fn data(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
     let mut rows = Vec::new();
-    for (name, _) in sets(visit, study) {
-        if !visit.may(Action::CheckData, Subject::Data(name)) {
-            continue;
-        }
+    for (name, _) in known_sets(visit, study) {
         let newest = visit.house.store.checks_of(name, 1)?.pop();
         let path = format!("/data/{name}");
         let link = element("a", &[("href", &path)], [text(name)]);
@@ -123,13 +128,16 @@ fn account<'v>(visit: &'v Visit<'_>) -> &'v str {
     visit.signed.as_ref().map_or("", |signed| &signed.session.account)
 }
 
+/// Whether this person sees what stands against a study with a data set: who may decide on these data.
+pub fn sees_against(visit: &Visit<'_>, study: &StudySeen, data: &str) -> bool {
+    let subject = StudySubject { by: &study.row.by, data: Some(data), given: false };
+    visit.may(Action::Decide, Subject::Study(subject))
+}
+
 /// What stood against a consent that was tried, or against data that changed, and who of two has agreed; each
 /// for who may decide on the data that it is about.
 pub fn against(visit: &Visit<'_>, study: &StudySeen, instead: &str) -> Result<Vec<Markup>, Stop> {
-    let sees = |data: &str| {
-        let data = Some(if data.is_empty() { instead } else { data });
-        visit.may(Action::Decide, Subject::Study(StudySubject { by: &study.row.by, data, given: false }))
-    };
+    let sees = |data: &str| sees_against(visit, study, if data.is_empty() { instead } else { data });
     let mut parts = Vec::new();
     if let Some((at, data, said)) = visit.house.store.weighed(&study.row.id)?
         && sees(&data)

@@ -94,7 +94,7 @@ fn asked<'v>(visit: &'v Visit<'_>) -> impl Iterator<Item = (&'v str, &'v str)> {
     of("rule").zip(of("value")).map(|((_, rule), (_, value))| (rule.as_str(), value.as_str()))
 }
 
-fn kept<'v>(visit: &'v Visit<'_>) -> impl Iterator<Item = Markup> {
+fn kept(visit: &Visit<'_>) -> impl Iterator<Item = Markup> {
     asked(visit).flat_map(|(rule, value)| [hidden("rule", rule), hidden("value", value)])
 }
 

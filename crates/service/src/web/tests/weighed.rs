@@ -12,7 +12,7 @@ impl Pair {
         let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
         let record = self.house.store.standing(id).expect("reads").expect("there");
         let found = WeighedStudy {
-            tag: base::hex(&[2; 32]),
+            tag: base::hex(&[8; 32]),
             version: base::hex(&version),
             program: base::hex(&record.proposed().program),
             charges: Vec::new(),
@@ -44,7 +44,13 @@ impl Pair {
         ] {
             assert!(take(&order, &found).is_err_and(|error| error.contains("changed while the files")));
         }
+        let mut keyed = (*self.house.rules().settings).clone();
+        keyed.data.get_mut("trial").expect("there").steward_keys.push(self.peer.fingerprint());
+        let taken = crate::agree::take(&self.house.store, &keyed, &order, "the study", &found);
+        assert!(taken.is_err_and(|error| error.to_string().contains("own key has signed for other data")));
         take(&order, &found).expect("taken");
+        let own = self.house.store.own_consent(id).expect("reads").expect("there");
+        assert_eq!((own.tag, own.taken), ([2; 32], Some([8; 32])), "runs are held to what was taken");
     }
 
     /// Signs somebody in once more, just now or so long ago that the password is asked for again.
