@@ -192,7 +192,8 @@ impl OwnerRun<'_> {
         ))
         .leaving(format!(
             "{spent}With files whose identifiers are written alike the next run has another match; with \
-             these it ends here again, unless who wants the result all the same says --spend-anyway at both parties"
+             these it ends here again, unless who wants the result all the same says --spend-anyway at both \
+             parties"
         )))
     }
 
