@@ -216,7 +216,8 @@ fn times_and_values_have_a_range() {
 #[test]
 fn too_many_events_are_an_error_or_counted() {
     let rows: String = (0..6).map(|day| format!("a,{},paralytic\n", 205 - day)).collect();
-    let text = format!("{EVENTS}{rows}b,1954-07-01,paralytic\n");
+    let all = format!("{EVENTS}{rows}");
+    let text = format!("{all}b,1954-07-01,paralytic\n");
     assert_eq!(
         hospitals_error(&text, &[("keep-earliest", "error")]),
         "hospitals.csv, line 7: this identifier has 6 events; max_events is 4: agree on more, or on overflow \
@@ -233,7 +234,6 @@ fn too_many_events_are_an_error_or_counted() {
     // Of four events and one, with a clamp of one.
     assert_eq!(report.clamped_part, 1.0 - 2.0 / 5.0);
     assert!(!report.to_string().contains("cuts nearly everybody"), "{report}");
-    let all = format!("{EVENTS}{rows}");
     let (_, report) = read_advertiser(&desk.file("h.csv", &all), &study(&[]), ADVERTISER).expect("read");
     assert!(report.to_string().contains("note: the clamp cuts nearly everybody"), "{report}");
 }
