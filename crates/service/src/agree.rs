@@ -74,12 +74,10 @@ impl ChangeOrder {
     }
 }
 
-/// Takes data for those of a consent, where nothing stands against it: they are still those of the page, the
-/// program is the one that was consented to, and nobody is charged more than the consent allows. Where a
-/// steward's own key has to sign, it has signed for other data.
+/// Takes data that changed since consent for those of the consent, as somebody ordered who decides on them.
 ///
 /// # Errors
-/// What stands against it; or when the store cannot be written.
+/// As [`taken_tag`]; or when the store cannot be written.
 pub fn take(
     store: &Store,
     settings: &HouseSettings,
@@ -87,17 +85,38 @@ pub fn take(
     study: &str,
     weighed: &WeighedStudy,
 ) -> Result<(), Error> {
+    let tag = taken_tag(store, settings, (&order.id, &order.data, &order.version), weighed)?;
+    let set = set_of(settings, &order.data)?;
+    let (approval, separate) = (order.approval(), settings.policy.separate_duties);
+    let approval = set.two_person.then_some(&approval);
+    let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval, keys: &[] };
+    let at = crate::link::now_ms() / 1_000;
+    let act = RecordedAct { by: &order.by, what: "data taken as they are", to: study, at };
+    store.take_weighed(&act, &order.id, (&order.data, &order.version, &tag), &right)
+}
+
+/// The name of data that changed since consent, where nothing stands against taking them: the rules hold, the
+/// program is the one that was consented to, nobody is charged more than the consent allows, and no steward's
+/// own key has signed for other data.
+///
+/// # Errors
+/// What stands against it; or when the store cannot be read.
+pub fn taken_tag(
+    store: &Store,
+    settings: &HouseSettings,
+    (id, data, version): (&ProposalId, &str, &[u8; 32]),
+    weighed: &WeighedStudy,
+) -> Result<[u8; 32], Error> {
     if !weighed.refusals.is_empty() {
         return Err(Error::refused(weighed.refusals.join("; ")));
     }
-    let set = set_of(settings, &order.data)?;
-    if !set.steward_keys.is_empty() {
+    if !set_of(settings, data)?.steward_keys.is_empty() {
         return Err(Error::refused(OTHER_DATA_SIGNED));
     }
-    if unhex(&weighed.version) != Some(order.version) {
+    if unhex(&weighed.version) != Some(*version) {
         return Err(Error::refused("the data changed again while they were read: look again"));
     }
-    let record = store.standing(&order.id)?;
+    let record = store.standing(id)?;
     let identity = Identity::load(&settings.identity)?.fingerprint();
     let record = record.ok_or_else(|| Error::input("there is no such proposal"))?;
     let terms = record.place(&identity).and_then(|me| record.terms(me));
@@ -108,13 +127,7 @@ pub fn take(
     if !within(&bounds(&weighed.charges, terms.runs)?, &terms.charges) {
         return Err(Error::refused("with these data it would charge more than was consented to"));
     }
-    let tag = unhex(&weighed.tag).ok_or_else(|| Error::misuse("a name of data has 64 digits"))?;
-    let (approval, separate) = (order.approval(), settings.policy.separate_duties);
-    let approval = set.two_person.then_some(&approval);
-    let right = ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval, keys: &[] };
-    let at = crate::link::now_ms() / 1_000;
-    let act = RecordedAct { by: &order.by, what: "data taken as they are", to: study, at };
-    store.take_weighed(&act, &order.id, (&order.data, &order.version, &tag), &right)
+    unhex(&weighed.tag).ok_or_else(|| Error::misuse("a name of data has 64 digits"))
 }
 
 /// Whether nobody is charged more than some bounds say.

@@ -278,10 +278,9 @@ pub fn start(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
         let version = service::data_version(&opened.settings, data)?;
         let text = opened.record(&row)?.proposed().text.clone();
         let weighed = service::weigh(&opened.settings, data, &text)?;
-        if !weighed.refusals.is_empty() {
-            return Err(Error::refused(weighed.refusals.join("; ")));
-        }
-        opened.store.take_data(&act("data taken as they are"), &row.id, &version)?;
+        let (store, settings) = (&opened.store, &opened.settings);
+        let tag = service::taken_tag(store, settings, (&row.id, data, &version), &weighed)?;
+        store.take_data(&act("data taken as they are"), &row.id, (&version, &tag))?;
     }
     opened.store.hold(&act("run allowed"), &row.id, None, 0)?;
     done(&opened.record(&row)?, "allowed", as_json)

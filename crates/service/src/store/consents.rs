@@ -18,6 +18,9 @@ const CHANGED: &str = "the rules, or who may decide, changed while the files wer
 /// How long the word of the first of two stewards counts.
 const APPROVAL_SECONDS: u64 = 7 * 86_400;
 
+/// Data are taken for those of a consent.
+pub(super) const TAKE_DATA: &str = "UPDATE consents SET version = ?2, taken_tag = ?3 WHERE proposal = ?1";
+
 /// What one of two stewards agrees to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovedTerms {
@@ -152,8 +155,7 @@ impl Store {
             if !may || write.execute(sql, [id.0]).map_err(failed)? == 0 {
                 return Err(Error::refused(CHANGED));
             }
-            let sql = "UPDATE consents SET version = ?2, taken_tag = ?3 WHERE proposal = ?1";
-            write.execute(sql, params![id.0, version, tag]).map_err(failed)?;
+            write.execute(TAKE_DATA, params![id.0, version, tag]).map_err(failed)?;
             write.execute("DELETE FROM approvals WHERE proposal = ?1", [id.0]).map_err(failed)?;
             write_down(write, act)
         })?;

@@ -4,6 +4,7 @@
 //! What this organisation says is stored, put into the outbox of each other party and written into the log,
 //! all or nothing, before anything is sent. What another party says is stored before it is acknowledged.
 
+use super::consents::TAKE_DATA;
 use super::unheard::{UNHEARD, is_unheard};
 use super::{RecordedAct, Store};
 use base::{Error, hex};
@@ -403,13 +404,18 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the data as they are now for those of the consent: a person has said so.
+    /// Takes the data as they are now, of this version and name, for those of the consent: who has the machine
+    /// has said so.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn take_data(&self, act: &RecordedAct<'_>, id: &ProposalId, version: &[u8; 32]) -> Result<(), Error> {
-        let sql = "UPDATE consents SET version = ?2, taken = 1 WHERE proposal = ?1";
-        self.act(act, |write| write.execute(sql, params![id.0, version]).map(drop))
+    pub fn take_data(
+        &self,
+        act: &RecordedAct<'_>,
+        id: &ProposalId,
+        (version, tag): (&[u8; 32], &[u8; 32]),
+    ) -> Result<(), Error> {
+        self.act(act, |write| write.execute(TAKE_DATA, params![id.0, version, tag]).map(drop))
     }
 
     /// An own statement on its way to a peer.
