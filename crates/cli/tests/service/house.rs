@@ -203,13 +203,19 @@ impl House {
         StreamOwned::new(ClientConnection::new(tls, name).expect("a connection"), stream)
     }
 
-    /// Sends bytes, and reads what comes back until the other side ends.
+    /// Sends bytes, and reads what comes back until the other side ends. A large body that is refused unread
+    /// may reset the connection before the answer is here: then they are sent once more.
     pub fn raw(&self, bytes: &[u8]) -> Reply {
-        let mut stream = self.connect();
         let mut text = Vec::new();
-        // It may answer and end before all is sent, and ends without a word of TLS.
-        let _ = stream.write_all(bytes).and_then(|()| stream.flush());
-        let _ = stream.read_to_end(&mut text);
+        for _ in 0..if bytes.len() > 1 << 16 { 20 } else { 1 } {
+            let mut stream = self.connect();
+            // It may answer and end before all is sent, and ends without a word of TLS.
+            let _ = stream.write_all(bytes).and_then(|()| stream.flush());
+            let _ = stream.read_to_end(&mut text);
+            if !text.is_empty() {
+                break;
+            }
+        }
         Reply::read(text)
     }
 

@@ -404,8 +404,8 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the data as they are now, of this version and name, for those of the consent: who has the machine
-    /// has said so.
+    /// Takes the data as they are now, of this version and name, for those of the consent: who has the
+    /// machine has said so.
     ///
     /// # Errors
     /// When the store cannot be written.
