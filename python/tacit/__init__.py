@@ -4,6 +4,8 @@ What this package does is what the command ``tacit`` does, by the same functions
 runs, matches, ledgers and reports. ``docs/python.md`` shows it by example.
 """
 
+import typing
+
 from . import generate
 from ._ask import Ask, Between, Groups, between, edges, values
 from ._columns import Column, Type, i, u
@@ -22,7 +24,6 @@ from ._party import MatchResult, Party, Run
 from ._progress import Event
 from ._ray import Ray
 from ._report import Fields, Report, Reports, Table
-from ._service import Service, ServiceEvent
 from ._simulate import simulate
 from ._sql import sql
 from ._study import Check, Identifier, LiftStudy, Match, Plan, Prices, Study
@@ -45,6 +46,19 @@ from ._value import (
     sum,
 )
 from ._widths import *  # noqa: F403
+
+if typing.TYPE_CHECKING:
+    from ._service import Service, ServiceEvent
+else:
+
+    def __getattr__(name):
+        # Only who asks a service needs TLS and sockets.
+        if name in ("Service", "ServiceEvent"):
+            from . import _service
+
+            return getattr(_service, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Ask",

@@ -24,7 +24,7 @@ def page() -> str:
     init = ast.parse((PACKAGE / "__init__.py").read_text())
     modules = {
         alias.name: node.module
-        for node in init.body
+        for node in ast.walk(init)
         if isinstance(node, ast.ImportFrom) and node.module and node.module != "_tacit"
         for alias in node.names
     }
