@@ -57,7 +57,13 @@ impl Two {
             std::fs::rename(at.join(&rows), at.join(name).join("data/rows.csv")).expect("moved");
             std::fs::write(
                 at.join(name).join("service.toml"),
-                rules(side, NAMES, &keys, &ports, &(more(side, &study) + &sets(side))),
+                rules(
+                    side,
+                    NAMES,
+                    &keys,
+                    &ports,
+                    &(more(side, &study) + &sets(side, ["", "jobs_memory = \"1G\""])),
+                ),
             )
             .expect("written");
         }
@@ -235,8 +241,8 @@ impl Drop for Two {
     }
 }
 
-/// Data and policy of a side.
-fn sets(side: usize) -> String {
+/// Data and policy of a side, and what else they say.
+pub fn sets(side: usize, [of_data, of_policy]: [&str; 2]) -> String {
     let columns = [r#"["id", "arm", "seen", "impressions"]"#, r#"["id", "bought", "amount"]"#][side];
     format!(
         r#"
@@ -245,6 +251,7 @@ fn sets(side: usize) -> String {
         lineage = "{name}"
         columns = {columns}
         peers = ["{peer}"]
+        {of_data}
         least_rows = 2
         budget = 10
         delta = "1e-3"
@@ -252,7 +259,7 @@ fn sets(side: usize) -> String {
         kinds = ["lift"]
         max_rho = 1
         max_delta = "1e-3"
-        jobs_memory = "1G"
+        {of_policy}
         "#,
         name = NAMES[side],
         peer = NAMES[1 - side],

@@ -1,5 +1,6 @@
 //! Programs that speak to services by tokens: the whole life of a study on both sides, and what is refused.
 
+use crate::agreed::{NAMES, sets};
 use crate::house::{House, OURS, Reply};
 use crate::sides::rules;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
@@ -8,7 +9,6 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::time::{Duration, Instant};
 
-const NAMES: [&str; 2] = ["publisher", "advertiser"];
 /// Longest wait for anything: a machine may be slow.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -82,37 +82,14 @@ fn two() -> ([House; 2], String) {
         own[side].save(&folder.path().join("own.key")).expect("saved");
         let rows = made.path().join(format!("{}.csv", NAMES[side]));
         std::fs::copy(rows, folder.path().join("data/rows.csv")).expect("copied");
-        let text = rules(side, NAMES, &keys, &ports, &sets(side));
+        let more = ["stewards = [\"stella\"]", "consent_by_token = true"];
+        let text = rules(side, NAMES, &keys, &ports, &sets(side, more));
         // The client of these tests knows this name.
         let text = text.replace("[link]", "names = [\"tacit.registry.example\"]\n[link]");
         std::fs::write(folder.path().join("service.toml"), text).expect("written");
         House::of(folder, ports[side].parse().expect("an address"))
     });
     (houses, lift_study(&options, &keys[0], &keys[1], false))
-}
-
-fn sets(side: usize) -> String {
-    let columns = [r#"["id", "arm", "seen", "impressions"]"#, r#"["id", "bought", "amount"]"#][side];
-    format!(
-        r#"
-        [data.rows]
-        path = "rows.csv"
-        lineage = "{name}"
-        columns = {columns}
-        peers = ["{peer}"]
-        stewards = ["stella"]
-        least_rows = 2
-        budget = 10
-        delta = "1e-3"
-        [policy]
-        kinds = ["lift"]
-        max_rho = 1
-        max_delta = "1e-3"
-        consent_by_token = true
-        "#,
-        name = NAMES[side],
-        peer = NAMES[1 - side],
-    )
 }
 
 #[test]

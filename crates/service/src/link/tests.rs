@@ -114,16 +114,28 @@ fn states(house: &House) -> Vec<ProposalState> {
     house.store().list(&ProposalFilter::default(), None).expect("reads").iter().map(|row| row.state).collect()
 }
 
+/// Both, once more.
+fn opened(at: &Path) -> [Arc<House>; 2] {
+    let open = |name| House::open(&at.join(name).join("service.toml")).expect("opens");
+    ["registry", "hospitals"].map(|name| Arc::new(open(name)))
+}
+
+/// Both listen, and a proposal of the first has arrived.
+fn proposed(houses: &[Arc<House>; 2]) -> tokio::runtime::Runtime {
+    propose(houses, 1);
+    let runtime = runtime();
+    for house in houses {
+        runtime.block_on(run(house.clone())).expect("listens");
+    }
+    until("the proposal", || states(&houses[1]) == [ProposalState::Proposed]);
+    runtime
+}
+
 #[test]
 fn what_is_said_arrives_and_links_come_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let houses = two(folder.path(), "");
-    propose(&houses, 1);
-    let first = runtime();
-    for house in &houses {
-        first.block_on(run(house.clone())).expect("listens");
-    }
-    until("the proposal", || states(&houses[1]) == [ProposalState::Proposed]);
+    let first = proposed(&houses);
     let peer = own(&houses[1]).fingerprint();
     until("its acknowledgement", || houses[0].store().unsent(peer, &[], 9).expect("reads").is_empty());
     until("clocks", || houses[0].links().of(&peer).ahead_ms.is_some_and(|ahead| ahead.abs() < 60_000));
@@ -135,8 +147,7 @@ fn what_is_said_arrives_and_links_come_again() {
     let reason = ClosingReason { code: ClosingCode::Purpose, text: "Not for us.".to_owned() };
     houses[1].store().say(speaker(&houses[1]), &row.id, Said::Refuse(reason)).expect("refuses");
     drop(houses);
-    let again = ["registry", "hospitals"]
-        .map(|name| Arc::new(House::open(&folder.path().join(name).join("service.toml")).expect("opens")));
+    let again = opened(folder.path());
     let second = runtime();
     for house in &again {
         second.block_on(run(house.clone())).expect("listens again");
@@ -277,12 +288,7 @@ fn a_peer_that_comes_again_and_again_has_one_connection() {
 fn a_store_that_was_put_back_says_nothing_before_it_has_what_it_had_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let houses = two(folder.path(), "");
-    propose(&houses, 1);
-    let first = runtime();
-    for house in &houses {
-        first.block_on(run(house.clone())).expect("listens");
-    }
-    until("the proposal", || states(&houses[1]) == [ProposalState::Proposed]);
+    let first = proposed(&houses);
     let id = houses[0].store().list(&ProposalFilter::default(), None).expect("reads")[0].id;
     let copy = folder.path().join("copy.db");
     houses[0].store().copy_to(&copy, now_ms() / 1_000).expect("copied");
@@ -307,8 +313,7 @@ fn a_store_that_was_put_back_says_nothing_before_it_has_what_it_had_said() {
     let store = crate::store::Store::open(&home.join("service.db")).expect("opens");
     store.use_copy("today", now_ms() / 1_000).expect("restored");
     drop(store);
-    let again = ["registry", "hospitals"]
-        .map(|name| Arc::new(House::open(&folder.path().join(name).join("service.toml")).expect("opens")));
+    let again = opened(folder.path());
     assert_eq!(count(&again[0]), 1);
     let why = note(&again[0], "another").expect_err("it would be a second word").to_string();
     assert_eq!(why, crate::store::UNHEARD);
@@ -321,8 +326,7 @@ fn a_store_that_was_put_back_says_nothing_before_it_has_what_it_had_said() {
     second.shutdown_background();
     let third = runtime();
     drop(again);
-    let again = ["registry", "hospitals"]
-        .map(|name| Arc::new(House::open(&folder.path().join(name).join("service.toml")).expect("opens")));
+    let again = opened(folder.path());
     for house in &again {
         third.block_on(run(house.clone())).expect("listens again");
     }

@@ -1,42 +1,12 @@
 //! A rule of `service.toml` with another value, and the rest of the text as it was, comments included.
 
+use super::parse::{DATA, PEER, POLICY};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Rules of `[policy]` that a page may change; what is about the machine is changed on the machine.
-const POLICY: [&str; 17] = [
-    "kinds",
-    "studies",
-    "auto",
-    "max_rho",
-    "max_delta",
-    "max_cells",
-    "minimum_group",
-    "allow_exact",
-    "dummies",
-    "candidates",
-    "quiet_hours",
-    "max_jobs",
-    "jobs_memory",
-    "longest_run",
-    "separate_duties",
-    "consent_by_token",
-    "second_step",
-];
-const DATA: [&str; 10] = [
-    "columns",
-    "peers",
-    "stewards",
-    "least_rows",
-    "budget",
-    "period",
-    "delta",
-    "data_change",
-    "two_person",
-    "steward_keys",
-];
-const PEER: [&str; 6] = ["key", "address", "run_ports", "proposals_open", "proposals_per_day", "kinds"];
+/// Rules of `[data]` and `[policy]` that are about the machine, and are changed on it.
+const OF_THE_MACHINE: [&str; 3] = ["path", "lineage", "notify"];
 
 /// The names of all rules that could be changed in a text, with what it says of each; none: nothing.
 #[must_use]
@@ -44,13 +14,13 @@ pub fn rules(text: &str) -> Vec<(String, Option<String>)> {
     let Ok(tree) = DeTable::parse(text) else { return Vec::new() };
     let mut all = Vec::new();
     let mut of = |place: &[&str], keys: &[&str]| {
-        for key in keys {
+        for key in keys.iter().filter(|key| !OF_THE_MACHINE.contains(key)) {
             let value = value(&tree, place, key).map(|span| text[span].to_owned());
             all.push((format!("{}.{key}", place.join(".")), value));
         }
     };
-    of(&["policy"], &POLICY);
-    for (kind, keys) in [("data", &DATA[..]), ("peers", &PEER[..])] {
+    of(&["policy"], POLICY);
+    for (kind, keys) in [("data", DATA), ("peers", PEER)] {
         let Some(DeValue::Table(named)) = tree.get_ref().get(kind).map(Spanned::get_ref) else { continue };
         named.keys().for_each(|name| of(&[kind, name.get_ref().as_ref()], keys));
     }

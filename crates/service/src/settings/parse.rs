@@ -32,8 +32,9 @@ const ROOT: &[&str] = &[
     "keep",
 ];
 const WEB: &[&str] = &["listen", "names", "tls", "proxy"];
-const PEER: &[&str] = &["key", "address", "run_ports", "proposals_open", "proposals_per_day", "kinds"];
-const DATA: &[&str] = &[
+pub(super) const PEER: &[&str] =
+    &["key", "address", "run_ports", "proposals_open", "proposals_per_day", "kinds"];
+pub(super) const DATA: &[&str] = &[
     "path",
     "lineage",
     "columns",
@@ -47,7 +48,7 @@ const DATA: &[&str] = &[
     "two_person",
     "steward_keys",
 ];
-const POLICY: &[&str] = &[
+pub(super) const POLICY: &[&str] = &[
     "kinds",
     "studies",
     "auto",
