@@ -132,6 +132,11 @@ impl Cuda {
         &self.gpu
     }
 
+    /// Where the keys lie as the kernels want them.
+    pub(crate) fn expanded(&self) -> u64 {
+        self.session.address(RAW_BLOCKS, KEY_BLOCKS)
+    }
+
     pub(crate) fn keys(&self) -> Result<Arc<SeatKeys>, Error> {
         self.keys.clone().ok_or_else(|| Error::misuse("the device has no keys yet"))
     }
@@ -175,7 +180,7 @@ impl Cuda {
             vouches: vouch != VouchBy::Nothing,
             digests: vouch == VouchBy::Digest,
             streams,
-            keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+            keys: self.expanded(),
             host: self.host_digest,
         })
     }
@@ -194,7 +199,7 @@ impl Cuda {
             digests,
             wire_a: wire(2, [s1, s2]),
             wire_c: wire(1, [s1, s3]),
-            keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+            keys: self.expanded(),
             host: self.host_digest,
         })
     }
@@ -233,7 +238,7 @@ impl Cuda {
     }
 
     fn linear(&mut self, l: &mut LinearStage<'_>, negative: bool) -> Result<(), Error> {
-        let (ring, x, y, total) = (ring_number(l.ring), l.x, l.y, l.z[0].len());
+        let (ring, x, y, total) = (l.ring, l.x, l.y, l.z[0].len());
         let chunk = self.chunk(total, 1);
         let ats = (0..total).step_by(chunk);
         let jobs = ats.zip(cut_all(l.z.each_mut().map(|part| &mut **part), chunk, total)).collect();
@@ -243,9 +248,8 @@ impl Cuda {
             fill(lane.host()?, parts);
             lane.upload(0, 0, 6 * blocks)?;
             let n = 3 * blocks;
-            let [x, y, of_z] = [0, n, 2 * n].map(|from| lane.address(from, n));
-            let negative = negative.into();
-            lane.launch(jobs::Linear { ring, negative, blocks: n as u64, x, y, z: of_z }, n as u64)?;
+            let places = [0, n, 2 * n].map(|from| lane.address(from, n));
+            lane.launch(jobs::Combine::sum(ring, negative, n as u64, places), n as u64)?;
             lane.download(2 * n, 0, n)?;
             lane.wipe(0, 3 * n)?;
             take(lane.host()?, z);
@@ -622,7 +626,7 @@ pub(crate) fn digest_rests(host: &[Block], at: usize, blocks: usize, most: usize
 }
 
 /// Threads of a kernel that takes eight blocks in each, those of a warp side by side.
-fn eights(blocks: usize) -> u64 {
+pub(crate) fn eights(blocks: usize) -> u64 {
     (blocks as u64).div_ceil(256) * 32
 }
 

@@ -18,7 +18,7 @@ use crate::driver::{DeviceBuffer, Lane, Move, PlacedCopies, Registry, Stream};
 use crate::jobs::{self, Factors};
 use accel::{
     Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorRing,
-    VectorTable, VouchBy, check_pieces,
+    VectorRun, VectorStep, VectorTable, VouchBy, check_pieces,
 };
 use base::Error;
 use kernels::{Block, Place, gf_digest};
@@ -169,7 +169,7 @@ impl VectorSlot {
 
 impl Cuda {
     /// The buffer of a vector.
-    fn buffer(&mut self, vector: &DeviceVector) -> Result<&mut Arc<DeviceBuffer>, Error> {
+    pub(crate) fn buffer(&mut self, vector: &DeviceVector) -> Result<&mut Arc<DeviceBuffer>, Error> {
         let id = self.vectors.table.id(vector)?;
         self.vectors.table.at(id)
     }
@@ -217,6 +217,9 @@ impl Cuda {
         if at.checked_add(blocks).is_none_or(|end| end > of) {
             return Err(Error::misuse("blocks that a vector does not have"));
         }
+        // Steps may be under way.
+        self.session.enter()?;
+        self.session.wait()?;
         let buffer = self.buffer(vector)?.clone();
         let of_part =
             |(k, part): (usize, _)| (0..).step_by(chunk).map(move |from| k * of + at + from).zip(part);
@@ -279,25 +282,57 @@ impl VectorMemory for Cuda {
         })
     }
 
-    fn linear(
-        &mut self,
-        negative: bool,
-        x: &DeviceVector,
-        y: &DeviceVector,
-        z: &DeviceVector,
-    ) -> Result<(), Error> {
-        let (ring, blocks) = (z.ring(), z.blocks());
-        if [x, y].iter().any(|v| v.ring() != ring || v.blocks() != blocks) {
-            return Err(Error::misuse("vectors of different shapes"));
+    fn step(&mut self, step: &VectorStep<'_>) -> Result<(), Error> {
+        self.queue_step(step)
+    }
+
+    fn write_run(&mut self, to: &VectorRun<'_>, blocks: &[Block]) -> Result<(), Error> {
+        let from = self.only_part(to, blocks.len())?;
+        let (some, chunk) = (blocks.chunks(self.lane_max), self.lane_max);
+        self.copy_run(to.vector, (from, chunk), some, |lane, buffer, place, some| {
+            lane.host()?[..some.len()].copy_from_slice(some);
+            lane.upload_to(0, buffer, place, some.len())?;
+            lane.wait()
+        })
+    }
+
+    fn read_run(&mut self, from: &VectorRun<'_>, blocks: &mut [Block]) -> Result<(), Error> {
+        let at = self.only_part(from, blocks.len())?;
+        let (chunk, some) = (self.lane_max, blocks.chunks_mut(self.lane_max));
+        self.copy_run(from.vector, (at, chunk), some, |lane, buffer, place, some| {
+            lane.download_from(buffer, place, 0, some.len())?;
+            some.copy_from_slice(&lane.host()?[..some.len()]);
+            Ok(())
+        })
+    }
+
+    fn digest(&mut self, tag: usize, x: &VectorRun<'_>) -> Result<Block, Error> {
+        let (keys, at) = (self.keys()?, self.only_part(x, x.blocks)?);
+        if tag > 2 {
+            return Err(Error::misuse("a digest is under the tag of one of three parts"));
         }
-        self.session.enter()?;
-        let [x, y, z] = [x, y, z].map(|v| self.places(v, 0, blocks));
-        // The parts of a vector follow one another.
-        let ([x, ..], [y, ..], [z, ..]) = (x?, y?, z?);
-        let all = 3 * blocks as u64;
-        let job = jobs::Linear { ring: ring_number(ring), negative: negative.into(), blocks: all, x, y, z };
-        self.session.launch(job, all)?;
-        self.session.wait()
+        let (tag_key, tag, host) = (keys.tag(tag), tag as u64, self.host_digest);
+        let expanded = self.expanded();
+        let starts = (0..x.blocks).step_by(self.lane_max);
+        let lens: Vec<usize> = starts.map(|from| self.lane_max.min(x.blocks - from)).collect();
+        let mut digests = vec![Block::ZERO; lens.len()];
+        let jobs = lens.iter().copied().zip(&mut digests);
+        self.copy_run(x.vector, (at, self.lane_max), jobs, |lane, buffer, place, (blocks, digest)| {
+            let rest = if blocks <= host {
+                lane.download_from(buffer, place, 0, blocks)?;
+                blocks
+            } else {
+                let x = buffer.address(place, blocks);
+                let rest = digest::launch_at(lane, (expanded, tag, host), x, blocks, 0)?;
+                lane.download(rest.from, 0, rest.blocks)?;
+                lane.wipe(0, digest::scratch(blocks, host))?;
+                rest.blocks
+            };
+            *digest = gf_digest(tag_key, Block::ZERO, &lane.host()?[..rest]);
+            Ok(())
+        })?;
+        let go_on = |sum, (blocks, digest): (usize, Block)| tag_key.advance(sum, blocks as u64) ^ digest;
+        Ok(lens.into_iter().zip(digests).fold(Block::ZERO, go_on))
     }
 
     fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
@@ -307,6 +342,7 @@ impl VectorMemory for Cuda {
             return Err(Error::misuse("a chunk is too long for its slot, or another one is in it"));
         }
         self.session.enter()?;
+        self.session.wait()?;
         let (ring, half) = (product.z.ring(), product.half);
         let round = StageRound { ring, round: product.round, half, masked: product.masked };
         let stage1 = self.stage1(round, product.vouch)?;

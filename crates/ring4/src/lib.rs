@@ -27,6 +27,7 @@
 //! joint input: one. [`RoundQuote`] has it exactly, message by message.
 
 mod bits;
+pub mod conformance;
 mod engine;
 mod price;
 mod seats;

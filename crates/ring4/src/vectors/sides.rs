@@ -20,7 +20,7 @@
 //! pair.
 
 use crate::{Joint, RoundQuote, Seat, SeatParty, SharedVector, VectorRing};
-use accel::{BlockHalf, Use};
+use accel::{BlockHalf, Use, splat};
 use base::Error;
 use kernels::{Block, ring_add};
 use net::Session;
@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 
 /// Which two of the four summands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
     /// Summands 0 and 1: seats 2 and 3 know both.
     Low,
     /// Summands 2 and 3: seats 0 and 1 know both.
@@ -37,24 +37,24 @@ pub(crate) enum Side {
 }
 
 /// A vector in the clear, where it is known; empty elsewhere.
-pub(crate) type ClearVector = Zeroizing<Vec<Block>>;
+pub type ClearVector = Zeroizing<Vec<Block>>;
 
 /// Ring and number of elements.
-pub(crate) type Shape = (VectorRing, usize);
+pub type Shape = (VectorRing, usize);
 
 /// A vector that a side knows, to be entered.
-pub(crate) struct SideEntry {
+pub struct SideEntry<C> {
     pub side: Side,
     pub shape: Shape,
-    pub value: ClearVector,
+    pub value: C,
 }
 
 /// A product of a low and a high value, one term of a sum.
-pub(crate) type Term<'a> = (&'a SharedVector, &'a SharedVector);
+pub type Term<'a, V> = (&'a V, &'a V);
 
 /// Summands of the low and the high factor, and who sends, vouches and receives: every seat sends and
 /// receives once.
-const CROSSES: [([usize; 2], [usize; 3]); 4] =
+pub(crate) const CROSSES: [([usize; 2], [usize; 3]); 4] =
     [([0, 2], [3, 1, 2]), ([0, 3], [1, 2, 0]), ([1, 2], [0, 3, 1]), ([1, 3], [2, 0, 3])];
 
 impl Side {
@@ -93,27 +93,12 @@ impl Side {
         }
         sum
     }
-
-    /// A public number for all elements, shared in this side's first summand.
-    pub fn constant(self, (ring, len): Shape, seat: Seat, block: Block) -> SharedVector {
-        SharedVector::known_but_to(ring, len, seat, self.summands()[0], &vec![block; ring.blocks(len)])
-    }
 }
 
 /// The halves of a vector that are not empty, with the channel of each.
-fn halves(side: Side, blocks: usize) -> impl Iterator<Item = ([Seat; 3], Range<usize>)> {
+pub(crate) fn halves(side: Side, blocks: usize) -> impl Iterator<Item = ([Seat; 3], Range<usize>)> {
     let ranges = BlockHalf::BOTH.map(|half| half.range(blocks));
     side.channels().into_iter().zip(ranges).filter(|(_, range)| !range.is_empty())
-}
-
-/// The result of a sum of shares of one shape.
-pub(crate) fn sum<'a>(
-    shape: Shape,
-    terms: impl IntoIterator<Item = &'a SharedVector>,
-) -> Result<SharedVector, Error> {
-    let mut sum = SharedVector::zero(shape.0, shape.1);
-    terms.into_iter().try_for_each(|term| sum.add(term))?;
-    Ok(sum)
 }
 
 impl SeatParty {
@@ -121,7 +106,7 @@ impl SeatParty {
     pub(crate) fn enter_sides(
         &mut self,
         session: &mut Session,
-        entries: &[SideEntry],
+        entries: &[SideEntry<ClearVector>],
     ) -> Result<Vec<SharedVector>, Error> {
         let mut joints = Vec::new();
         for entry in entries {
@@ -151,7 +136,7 @@ impl SeatParty {
         &mut self,
         session: &mut Session,
         (ring, len): Shape,
-        sums: &[Vec<Term<'_>>],
+        sums: &[Vec<Term<'_, SharedVector>>],
     ) -> Result<Vec<SharedVector>, Error> {
         let (blocks, me) = (ring.blocks(len), self.seat());
         let all = sums.len() * blocks * ring.lanes();
@@ -184,7 +169,8 @@ impl SeatParty {
                 value,
             })
             .collect();
-        let total = sum((ring, all), &self.joint(session, &joints)?)?;
+        let entered = self.joint(session, &joints)?;
+        let total = self.sum_of(&entered)?;
         Ok(cut(&total, &vec![len; sums.len()]))
     }
 
@@ -240,15 +226,6 @@ pub(crate) fn cut(all: &SharedVector, lens: &[usize]) -> Vec<SharedVector> {
     lens.iter().map(&mut piece).collect()
 }
 
-/// A number in every element of a block.
-pub(crate) fn splat(ring: VectorRing, number: u128) -> Block {
-    match ring {
-        VectorRing::Z128 => Block(number),
-        VectorRing::Z64 => Block(u128::from(number as u64) * ((1 << 64) | 1)),
-        VectorRing::Z2 => Block(if number & 1 == 1 { u128::MAX } else { 0 }),
-    }
-}
-
 /// A power of two, or 0 where it is beyond the ring.
 pub(crate) fn power(ring: VectorRing, exponent: u32) -> u128 {
     if exponent < ring.bits() { 1 << exponent } else { 0 }
@@ -258,15 +235,6 @@ pub(crate) fn power(ring: VectorRing, exponent: u32) -> u128 {
 pub(crate) fn low_bits(ring: VectorRing, block: Block, bits: u32) -> Block {
     let mask = if bits >= ring.bits() { u128::MAX } else { power(ring, bits).wrapping_sub(1) };
     Block(block.0 & splat(ring, mask).0)
-}
-
-/// Elements divided by `2^bits`, rounded down; unsigned.
-pub(crate) fn shift_right(ring: VectorRing, block: Block, bits: u32) -> Block {
-    if bits >= ring.bits() {
-        return Block::ZERO;
-    }
-    let kept = if bits == 0 { u128::MAX } else { power(ring, ring.bits() - bits).wrapping_sub(1) };
-    Block(block.0 >> bits & splat(ring, kept).0)
 }
 
 impl SharedVector {
