@@ -31,8 +31,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const SLOTS: usize = 5;
 /// Blocks from which on a round of products is faster here than on one core: some ten launches and waits.
 const LEAST_BLOCKS: usize = 1 << 12;
-/// Buffers of dropped vectors that are kept for the next ones: allocation on a GPU waits for all its work.
-const SPARE: usize = 8;
+/// Memory of dropped vectors that is kept for the next ones, at most: a part of the GPU's, in so many buffers.
+/// Allocation waits for all work of the GPU.
+const SPARE_SHARE: usize = 16;
+const SPARE_MAX: usize = 512;
 
 /// All vectors of a device, and its slots.
 #[derive(Default)]
@@ -197,6 +199,44 @@ impl Cuda {
         Ok(())
     }
 
+    /// Memory of so many blocks, of vectors that were dropped if some fits about, and given back to the GPU
+    /// where there is more of it than is worth keeping.
+    fn take_buffer(&mut self, blocks: usize) -> Result<Arc<DeviceBuffer>, Error> {
+        let vectors = &mut self.vectors;
+        vectors.spare.extend(vectors.table.dropped());
+        let fits = |buffer: &DeviceBuffer| (blocks..=blocks + blocks / 4).contains(&buffer.blocks());
+        let fitting = (0..vectors.spare.len()).filter(|&i| fits(&vectors.spare[i]));
+        if let Some(found) = fitting.min_by_key(|&i| vectors.spare[i].blocks()) {
+            return Ok(vectors.spare.remove(found));
+        }
+        let most = self.gpu().memory_bytes as usize / Block::BYTES / SPARE_SHARE;
+        self.give_back(most)?;
+        if let Ok(buffer) = DeviceBuffer::new(self.session.module(), blocks) {
+            return Ok(Arc::new(buffer));
+        }
+        self.give_back(0)?;
+        Ok(Arc::new(DeviceBuffer::new(self.session.module(), blocks)?))
+    }
+
+    /// Keeps so many blocks of dropped vectors at most, those that were dropped last.
+    fn give_back(&mut self, most: usize) -> Result<(), Error> {
+        let mut kept: usize = self.vectors.spare.iter().map(|buffer| buffer.blocks()).sum();
+        let mut count = 0;
+        for (i, buffer) in self.vectors.spare.iter().enumerate() {
+            if kept <= most && self.vectors.spare.len() - i <= SPARE_MAX {
+                break;
+            }
+            kept -= buffer.blocks();
+            count = i + 1;
+        }
+        if count > 0 {
+            // Steps that read what is given back may be under way.
+            self.session.wait()?;
+            self.vectors.spare.drain(..count);
+        }
+        Ok(())
+    }
+
     /// Addresses of blocks of the three parts of a vector.
     fn places(&mut self, vector: &DeviceVector, from: usize, to: usize) -> Result<[u64; 3], Error> {
         let blocks = vector.blocks();
@@ -245,16 +285,8 @@ impl VectorMemory for Cuda {
         self.session.enter()?;
         self.open_slots()?;
         let all = blocks.checked_mul(3).ok_or_else(|| Error::misuse("a vector of that many blocks"))?;
-        let vectors = &mut self.vectors;
-        vectors.spare.extend(vectors.table.dropped());
-        let fits = vectors.spare.iter().position(|buffer| buffer.blocks() == all.max(1));
-        let excess = vectors.spare.len().saturating_sub(SPARE + usize::from(fits.is_some()));
-        let buffer = match fits {
-            Some(found) => vectors.spare.remove(found),
-            None => Arc::new(DeviceBuffer::new(self.session.module(), all)?),
-        };
-        vectors.spare.drain(..excess);
-        Ok(vectors.table.insert(ring, blocks, buffer))
+        let buffer = self.take_buffer(all.max(1))?;
+        Ok(self.vectors.table.insert(ring, blocks, buffer))
     }
 
     fn write(&mut self, to: &DeviceVector, parts: [&[Block]; 3]) -> Result<(), Error> {
