@@ -5,13 +5,13 @@
 //! of K_o.
 
 use crate::seats::check::{Running, VouchedChannel};
+use crate::vectors::spare::ClearVector;
 use crate::{PIECE_BYTES, Seat, SeatParty, SharedVector, VectorRing};
 use accel::Use;
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use net::Session;
 use net::talk::{PeerExchange, exchange};
-use zeroize::Zeroizing;
 
 /// One joint input: at its two owners the value, elsewhere its shape.
 #[derive(Clone)]
@@ -87,6 +87,11 @@ impl SeatParty {
             joints.iter().map(|j| SharedVector::zero(j.ring, j.len)).collect();
         let mut hashes = Hashes::new(self, round, joints);
         let mut talks = [1, 2, 3].map(|k| PeerExchange::new(self.at(self.seat.after(k))));
+        for (talk, [send, hear]) in talks.iter_mut().zip(std::mem::take(&mut self.said)) {
+            (talk.send, talk.hear) = (send, hear);
+            talk.send.clear();
+            talk.hear.clear();
+        }
         let to = |seat: Seat| self.seat.part_of(seat).expect("nobody talks to itself");
         for ((joint, &first), result) in joints.iter().zip(&firsts).zip(&mut results) {
             if let Some(message) = self.enter((round, first), joint, result, &mut hashes) {
@@ -104,6 +109,7 @@ impl SeatParty {
                 self.receive(&mut heard[to(joint.sender)], (round, first), joint, result, &mut hashes);
             }
         }
+        self.said = talks.map(|talk| [talk.send, talk.hear]);
         if self.settings.checked() {
             self.settle(session, round, hashes.vouched, hashes.received)?;
         }
@@ -117,12 +123,12 @@ impl SeatParty {
         joint: &Joint<'_>,
         result: &mut SharedVector,
         hashes: &mut Hashes,
-    ) -> Option<Zeroizing<Vec<Block>>> {
+    ) -> Option<ClearVector> {
         let of_receiver = self.seat.part_of(joint.receiver)?;
         let (ring, pair) = (joint.ring, joint.channel().pair());
         self.fill(of_receiver, (round, Use::Mask, pair), first, result.parts_mut()[of_receiver]);
         let of_fourth = self.seat.part_of(joint.fourth())?;
-        let mut message = Zeroizing::new(joint.value.to_vec());
+        let mut message = ClearVector::copied(joint.value);
         ring_sub(ring, &mut message, result.parts()[of_receiver]);
         result.parts_mut()[of_fourth].copy_from_slice(&message);
         if self.settings.masked {
@@ -145,7 +151,7 @@ impl SeatParty {
         hashes: &mut Hashes,
     ) {
         let of_fourth = self.seat.part_of(joint.fourth()).expect("the fourth is another seat");
-        let mut message = vec![Block::ZERO; joint.ring.blocks(joint.len)];
+        let mut message = ClearVector::zeros(joint.ring.blocks(joint.len));
         let (bytes, rest) = heard.split_at(Block::BYTES * message.len());
         *heard = rest;
         Block::read_slice(bytes, &mut message);
@@ -157,8 +163,8 @@ impl SeatParty {
     }
 
     /// What hides a message from the fourth party.
-    fn wire(&self, part: usize, (round, first): (u64, u64), joint: &Joint<'_>) -> Zeroizing<Vec<Block>> {
-        let mut wire = Zeroizing::new(vec![Block::ZERO; joint.ring.blocks(joint.len)]);
+    fn wire(&self, part: usize, (round, first): (u64, u64), joint: &Joint<'_>) -> ClearVector {
+        let mut wire = ClearVector::zeros(joint.ring.blocks(joint.len));
         self.fill(part, (round, Use::Wire, joint.channel().pair()), first, &mut wire);
         wire
     }

@@ -23,7 +23,6 @@ use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
-use zeroize::Zeroizing;
 
 /// Bits of a group where a carry is wanted.
 pub(crate) const CARRY_GROUP: u32 = 3;
@@ -50,7 +49,8 @@ pub(crate) fn group_sizes(width: u32, size: u32) -> Vec<u32> {
 /// `[group = a]` for a = 1, 2, ..., of planes in the clear.
 fn one_hot(planes: &[ClearVector]) -> Vec<ClearVector> {
     let hot = |a: usize| {
-        let mut hot = Zeroizing::new(vec![Block(u128::MAX); planes[0].len()]);
+        let mut hot = ClearVector::zeros(planes[0].len());
+        hot.fill(Block(u128::MAX));
         for (i, plane) in planes.iter().enumerate() {
             let flip = if a >> i & 1 == 1 { 0 } else { u128::MAX };
             hot.iter_mut().zip(plane.iter()).for_each(|(h, p)| h.0 &= p.0 ^ flip);
@@ -146,9 +146,7 @@ impl SeatParty {
             entries.extend(rest.iter().cloned());
         }
         let per_side = entries.len() / 2;
-        let all = |planes: &[ClearVector]| {
-            Zeroizing::new(planes.iter().flat_map(|p| p.iter()).copied().collect::<Vec<_>>())
-        };
+        let all = |planes: &[ClearVector]| ClearVector::joined(planes.iter().map(|p| p.as_slice()));
         let (low, high) = entries.split_at(per_side);
         let shape = (VectorRing::Z2, per_side * bits);
         let entry = |side, planes| SideEntry { side, shape, value: all(planes) };

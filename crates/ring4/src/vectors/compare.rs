@@ -21,11 +21,11 @@
 
 use crate::vectors::planes::{not, transpose};
 use crate::vectors::sides::{Side, SideEntry, cut};
+use crate::vectors::spare::ClearVector;
 use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
-use zeroize::Zeroizing;
 
 /// What numbers a vector holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl SeatParty {
             }
             let planes = transpose(ring, len, &value, bits);
             let value = planes.iter().flat_map(|plane| plane.iter()).copied().collect();
-            SideEntry { side, shape, value: Zeroizing::new(value) }
+            SideEntry { side, shape, value: ClearVector::new(value) }
         };
         let entries = Side::BOTH.map(entry);
         let entered = self.enter_sides(session, &entries)?;

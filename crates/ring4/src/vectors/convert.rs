@@ -31,7 +31,6 @@ use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
-use zeroize::Zeroizing;
 
 /// Bits of a word from which on conversion to a ring goes through a mask.
 pub const DIRECT_BITS: u32 = 4;
@@ -53,9 +52,9 @@ pub(crate) fn expand(ring: VectorRing, len: usize, bits: &ClearVector) -> ClearV
 #[must_use]
 pub fn lowest(x: &SharedVector) -> SharedVector {
     let plane = |part: &[Block]| {
-        let clear = Zeroizing::new(part.to_vec());
+        let clear = ClearVector::copied(part);
         let planes = transpose(x.ring(), x.len(), &clear, 1);
-        planes[0].to_vec()
+        ClearVector::clone(&planes[0]).into_blocks()
     };
     SharedVector::from_parts(VectorRing::Z2, x.len(), x.parts().map(plane))
 }
@@ -272,10 +271,10 @@ impl SeatParty {
         let mut clear = Side::High.of(&mask, me);
         clear.iter_mut().for_each(|block| *block = low_bits(ring, *block, width));
         let planes = transpose(ring, len, &clear, width);
-        let bits = planes.iter().flat_map(|plane| plane.iter()).copied().collect::<Vec<_>>();
+        let bits = ClearVector::joined(planes.iter().map(|plane| plane.as_slice()));
         let lens = vec![len; width as usize];
         let of_planes = (VectorRing::Z2, width as usize * VectorRing::Z2.blocks(len) * 128);
-        let mut entries = vec![SideEntry { side: Side::High, shape: of_planes, value: Zeroizing::new(bits) }];
+        let mut entries = vec![SideEntry { side: Side::High, shape: of_planes, value: bits }];
         if narrow {
             entries.push(SideEntry { side: Side::High, shape, value: clear });
         }
@@ -323,8 +322,12 @@ impl SeatParty {
             planes.iter().map(|plane| plane.without_padding().into_owned()).collect();
         let all = concat(VectorRing::Z2, &planes.iter().collect::<Vec<_>>());
         let opened = self.open_to(session, &all, &Side::Low.holders())?;
-        let Some(opened) = opened.map(Zeroizing::new) else { return Ok(ClearVector::default()) };
-        let plane = |blocks: &[Block]| Zeroizing::new(blocks.iter().map(|b| Block(!b.0)).collect::<Vec<_>>());
+        let Some(opened) = opened.map(ClearVector::new) else { return Ok(ClearVector::default()) };
+        let plane = |blocks: &[Block]| {
+            let mut plane = ClearVector::copied(blocks);
+            plane.iter_mut().for_each(|block| block.0 = !block.0);
+            plane
+        };
         Ok(gather(ring, len, &opened.chunks(VectorRing::Z2.blocks(len)).map(plane).collect::<Vec<_>>()))
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn transpose(ring: VectorRing, len: usize, value: &ClearVector, width
     if value.is_empty() {
         return vec![ClearVector::default(); width as usize];
     }
-    let mut planes = vec![Zeroizing::new(vec![Block::ZERO; blocks]); width as usize];
+    let mut planes = vec![ClearVector::zeros(blocks); width as usize];
     let mut rows = Zeroizing::new([Block::ZERO; 128]);
     let mut columns = Zeroizing::new([Block::ZERO; 128]);
     for block in 0..blocks {
@@ -112,11 +112,10 @@ pub(crate) fn transpose(ring: VectorRing, len: usize, value: &ClearVector, width
 
 /// The inverse of [`transpose`]: elements of planes in the clear, where they are known.
 pub(crate) fn gather(ring: VectorRing, len: usize, planes: &[ClearVector]) -> ClearVector {
-    let mut value = ClearVector::default();
     if planes[0].is_empty() {
-        return value;
+        return ClearVector::default();
     }
-    value.resize(ring.blocks(len), Block::ZERO);
+    let mut value = ClearVector::zeros(ring.blocks(len));
     let mut rows = Zeroizing::new([Block::ZERO; 128]);
     let mut columns = Zeroizing::new([Block::ZERO; 128]);
     for block in 0..VectorRing::Z2.blocks(len) {

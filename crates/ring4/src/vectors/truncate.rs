@@ -32,7 +32,6 @@ use crate::{RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use kernels::Block;
 use net::Session;
-use zeroize::Zeroizing;
 
 /// How far what is opened may be from a distribution that says nothing: 2^-40.
 pub const STATISTICAL_BITS: u32 = 40;
@@ -72,7 +71,7 @@ fn ring_of_tops(ring: VectorRing, f: u32) -> VectorRing {
 fn narrow(wide: &ClearVector) -> ClearVector {
     let low = |x: &Block| x.0 & u128::from(u64::MAX);
     let pair = |pair: &[Block]| Block(low(&pair[0]) | pair.get(1).map_or(0, low) << 64);
-    Zeroizing::new(wide.chunks(2).map(pair).collect())
+    ClearVector::new(wide.chunks(2).map(pair).collect())
 }
 
 /// Elements of 64 bits as elements of 128 bits that are the same modulo 2^64.
@@ -150,7 +149,7 @@ impl SeatParty {
         let mask = self.random_side(Side::High, shape, ring.bits() - 2);
         let masked = x.offset(me, power(ring, width - 1)).plus(&mask)?;
         let opened = self.open_to(session, &masked, &Side::Low.holders())?;
-        let opened = Zeroizing::new(opened.unwrap_or_default());
+        let opened = ClearVector::new(opened.unwrap_or_default());
         let entry = |side, value| SideEntry { side, shape, value: shift_clear(ring, value, f) };
         let entries = [entry(Side::Low, opened), entry(Side::High, Side::High.of(&mask, me))];
         let entered = self.enter_sides(session, &entries)?;
