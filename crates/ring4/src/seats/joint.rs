@@ -5,13 +5,13 @@
 //! of K_o.
 
 use crate::seats::check::{Running, VouchedChannel};
+use crate::vectors::spare::ClearVector;
 use crate::{PIECE_BYTES, Seat, SeatParty, SharedVector, VectorRing};
 use accel::Use;
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use net::Session;
 use net::talk::{PeerExchange, exchange};
-use zeroize::Zeroizing;
 
 /// One joint input: at its two owners the value, elsewhere its shape.
 #[derive(Clone)]
@@ -73,14 +73,14 @@ pub(crate) trait JointPlaces {
         at: usize,
         joint: &JointShape,
         begin: (u64, u64),
-        message: Zeroizing<Vec<Block>>,
+        message: ClearVector,
     ) -> Result<(), Error>;
 }
 
 /// A message as far as a seat needs it.
 pub(crate) enum JointMessage {
     /// Its blocks.
-    Blocks(Zeroizing<Vec<Block>>),
+    Blocks(ClearVector),
     /// What a device says of so many, at the voucher.
     Digest(Block, usize),
 }
@@ -148,6 +148,11 @@ impl SeatParty {
         let firsts: Vec<u64> = joints.iter().map(|j| offsets.take(j.channel(), j.blocks())).collect();
         let mut hashes = Hashes::new(self, round, joints);
         let mut talks = [1, 2, 3].map(|k| PeerExchange::new(self.at(self.seat.after(k))));
+        for (talk, [send, hear]) in talks.iter_mut().zip(std::mem::take(&mut self.said)) {
+            (talk.send, talk.hear) = (send, hear);
+            talk.send.clear();
+            talk.hear.clear();
+        }
         let me = self.seat;
         let to = |seat: Seat| me.part_of(seat).expect("nobody talks to itself");
         for (at, (joint, &first)) in joints.iter().zip(&firsts).enumerate() {
@@ -171,7 +176,7 @@ impl SeatParty {
             let [sender, _, receiver] = joint.seats;
             if receiver == me {
                 let heard = &mut heard[to(sender)];
-                let mut message = Zeroizing::new(vec![Block::ZERO; joint.blocks()]);
+                let mut message = ClearVector::zeros(joint.blocks());
                 let (bytes, rest) = heard.split_at(Block::BYTES * message.len());
                 *heard = rest;
                 Block::read_slice(bytes, &mut message);
@@ -182,6 +187,7 @@ impl SeatParty {
                 }
             }
         }
+        self.said = talks.map(|talk| [talk.send, talk.hear]);
         if self.settings.checked() {
             self.settle(session, round, hashes.vouched, hashes.received)?;
         }
@@ -189,8 +195,8 @@ impl SeatParty {
     }
 
     /// What hides a message from the fourth party.
-    fn wire(&self, part: usize, (round, first): (u64, u64), joint: &JointShape) -> Zeroizing<Vec<Block>> {
-        let mut wire = Zeroizing::new(vec![Block::ZERO; joint.blocks()]);
+    fn wire(&self, part: usize, (round, first): (u64, u64), joint: &JointShape) -> ClearVector {
+        let mut wire = ClearVector::zeros(joint.blocks());
         self.fill(part, (round, Use::Wire, joint.channel().pair()), first, &mut wire);
         wire
     }
@@ -215,7 +221,7 @@ impl JointPlaces for HostJoints<'_> {
         let of_receiver = party.seat.part_of(receiver).expect("the receiver is another seat");
         party.fill(of_receiver, (round, Use::Mask, pair), first, result.parts_mut()[of_receiver]);
         let Some(of_fourth) = party.seat.part_of(joint.fourth()) else { return Ok(None) };
-        let mut message = Zeroizing::new(self.joints[at].value.to_vec());
+        let mut message = ClearVector::copied(self.joints[at].value);
         ring_sub(ring, &mut message, result.parts()[of_receiver]);
         result.parts_mut()[of_fourth].copy_from_slice(&message);
         if !party.settings.checked() && party.seat != sender {
@@ -233,7 +239,7 @@ impl JointPlaces for HostJoints<'_> {
         at: usize,
         joint: &JointShape,
         begin: (u64, u64),
-        mut message: Zeroizing<Vec<Block>>,
+        mut message: ClearVector,
     ) -> Result<(), Error> {
         let of_fourth = party.seat.part_of(joint.fourth()).expect("the fourth is another seat");
         if party.settings.masked {

@@ -3,13 +3,12 @@
 //! place.
 
 use crate::vectors::sides::{ClearVector, Shape, Side, SideEntry, Term, concat, cut};
-use crate::vectors::spare::zeros;
+use crate::vectors::spare::room;
 use crate::{DeviceShares, Seat, SeatParty, SharedVector, VectorRing};
 use accel::{elements_of, planes_of, splat};
 use base::Error;
 use kernels::Block;
 use net::Session;
-use zeroize::Zeroizing;
 
 /// Vectors of shares that operations work on. What is written in terms of it is local but for the last four.
 pub trait ArithmeticShares: Clone {
@@ -298,11 +297,13 @@ impl ArithmeticShares for SharedVector {
         // The low halves of elements of 128 bits, as elements of 64.
         let low = |x: &Block| x.0 & u128::from(u64::MAX);
         let pair = |pair: &[Block]| Block(low(&pair[0]) | pair.get(1).map_or(0, low) << 64);
-        Ok(Zeroizing::new(tops.chunks(2).map(pair).collect()))
+        Ok(ClearVector::new(tops.chunks(2).map(pair).collect()))
     }
 
     fn flipped(_: &mut SeatParty, bits: &ClearVector) -> Result<ClearVector, Error> {
-        Ok(Zeroizing::new(bits.iter().map(|block| Block(!block.0)).collect()))
+        let mut flipped = bits.clone();
+        flipped.iter_mut().for_each(|block| block.0 = !block.0);
+        Ok(flipped)
     }
 
     fn planes(
@@ -316,7 +317,7 @@ impl ArithmeticShares for SharedVector {
         }
         let blocks = VectorRing::Z2.blocks(len);
         let stride = values.len() * blocks;
-        let mut all = Zeroizing::new(zeros(width as usize * stride));
+        let mut all = ClearVector::zeros(width as usize * stride);
         for (i, value) in values.iter().enumerate() {
             let of_value = |plane| -> &mut [Block] {
                 let plane: &mut [Block] = plane;
@@ -334,11 +335,10 @@ impl ArithmeticShares for SharedVector {
         planes: &ClearVector,
         width: u32,
     ) -> Result<ClearVector, Error> {
-        let mut value = ClearVector::default();
         if planes.is_empty() {
-            return Ok(value);
+            return Ok(ClearVector::default());
         }
-        value.resize(ring.blocks(len), Block::ZERO);
+        let mut value = ClearVector::zeros(ring.blocks(len));
         let planes: Vec<&[Block]> = planes.chunks(planes.len() / width as usize).collect();
         elements_of(ring, &planes, &mut value);
         Ok(value)
@@ -350,13 +350,12 @@ impl ArithmeticShares for SharedVector {
         blocks: usize,
         groups: &[u32],
     ) -> Result<ClearVector, Error> {
-        let mut all = ClearVector::default();
         if planes.is_empty() {
-            return Ok(all);
+            return Ok(ClearVector::default());
         }
         let hot: usize = groups.iter().map(|bits| (1 << bits) - 1).sum();
         let bits: usize = groups.iter().map(|bits| *bits as usize).sum();
-        all.reserve(hot * blocks + planes.len() - bits * blocks);
+        let mut all = ClearVector::new(room(hot * blocks + planes.len() - bits * blocks));
         let (grouped, rest) = planes.split_at(bits * blocks);
         let mut grouped = grouped.chunks(blocks);
         for &bits in groups {
@@ -403,7 +402,7 @@ impl ArithmeticShares for SharedVector {
 
     fn open_low(&self, party: &mut SeatParty, session: &mut Session) -> Result<ClearVector, Error> {
         let opened = party.open_to(session, self, &Side::Low.holders())?;
-        Ok(Zeroizing::new(opened.unwrap_or_default()))
+        Ok(ClearVector::new(opened.unwrap_or_default()))
     }
 
     fn onto_device(party: &mut SeatParty, vectors: &[&Self]) -> Result<Option<Vec<DeviceShares>>, Error> {

@@ -3,14 +3,13 @@
 
 use crate::seats::joint::{JointMessage, JointPlaces, JointShape};
 use crate::vectors::arithmetic::ArithmeticShares;
-use crate::vectors::sides::{CROSSES, Shape, Side, SideEntry, Term, halves};
+use crate::vectors::sides::{CROSSES, ClearVector, Shape, Side, SideEntry, Term, halves};
 use crate::{DeviceShares, Seat, SeatParty, TagHash, VectorRing};
 use accel::{DeviceVector, STEP_TERMS, StreamName, Use, VectorMemory, VectorRun, VectorStep, splat};
 use base::Error;
 use kernels::Block;
 use net::Session;
 use std::sync::Arc;
-use zeroize::Zeroizing;
 
 /// What a side knows, in the first part of a vector with the device; nothing where it is not known.
 type ClearShares = Option<ClearRun>;
@@ -384,17 +383,17 @@ impl ArithmeticShares for DeviceShares {
             stub.quote.open_to(ring, self.len(), &viewers);
             missing = viewers.contains(&party.seat).then(|| vec![Block::ZERO; blocks]);
         } else {
-            let mut parts: [Zeroizing<Vec<Block>>; 2] = Default::default();
+            let mut parts: [ClearVector; 2] = Default::default();
             for (k, (part, wanted)) in parts.iter_mut().zip(party.opens(&viewers)).enumerate() {
                 if wanted {
-                    part.resize(blocks, Block::ZERO);
+                    *part = ClearVector::zeros(blocks);
                     party.queue.read_run(&x.part(1 + k), part)?;
                 }
             }
             let [p1, p2] = &parts;
             missing = party.open_parts(session, blocks, &viewers, [p1, p2])?.or(missing);
         }
-        let Some(missing) = missing.map(Zeroizing::new) else { return Ok(None) };
+        let Some(missing) = missing.map(ClearVector::new) else { return Ok(None) };
         let opened = ClearRun::beside(party, &x.vector, blocks)?;
         party.queue.write_run(&opened.all(), &missing)?;
         let (z, one) = (opened.all(), splat(ring, 1));
@@ -475,7 +474,7 @@ impl JointPlaces for DeviceJoints {
             let tag = me.part_of(sender).expect("the sender is another seat");
             return Ok(Some(JointMessage::Digest(party.queue.digest(tag, &message)?, blocks)));
         }
-        let mut all = Zeroizing::new(vec![Block::ZERO; blocks]);
+        let mut all = ClearVector::zeros(blocks);
         party.queue.read_run(&message, &mut all)?;
         Ok(Some(JointMessage::Blocks(all)))
     }
@@ -486,7 +485,7 @@ impl JointPlaces for DeviceJoints {
         at: usize,
         joint: &JointShape,
         (round, first): (u64, u64),
-        message: Zeroizing<Vec<Block>>,
+        message: ClearVector,
     ) -> Result<(), Error> {
         let (_, result, from) = &self.0[at];
         let (ring, key) = (joint.ring, party.seat().part_of(joint.fourth()).expect("another seat"));

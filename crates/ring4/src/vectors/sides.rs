@@ -19,13 +19,14 @@
 //! round, one element by every seat. Every vector is entered in two halves, one sent by either seat of its
 //! pair.
 
+pub use crate::vectors::spare::ClearVector;
+use crate::vectors::spare::room;
 use crate::{Joint, RoundQuote, Seat, SeatParty, SharedVector, VectorRing};
 use accel::{BlockHalf, Use, splat};
 use base::Error;
 use kernels::{Block, ring_add};
 use net::Session;
 use std::ops::Range;
-use zeroize::Zeroizing;
 
 /// Which two of the four summands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +36,6 @@ pub enum Side {
     /// Summands 2 and 3: seats 0 and 1 know both.
     High,
 }
-
-/// A vector in the clear, where it is known; empty elsewhere.
-pub type ClearVector = Zeroizing<Vec<Block>>;
 
 /// Ring and number of elements.
 pub type Shape = (VectorRing, usize);
@@ -85,12 +83,12 @@ impl Side {
 
     /// This side's sum, where it is known.
     pub fn of(self, x: &SharedVector, seat: Seat) -> ClearVector {
-        let mut sum = ClearVector::default();
-        if self.known_to(seat) {
-            let [a, b] = self.summands().map(|s| seat.part_of(s).expect("a holder holds both"));
-            sum.extend_from_slice(x.parts()[a]);
-            ring_add(x.ring(), &mut sum, x.parts()[b]);
+        if !self.known_to(seat) {
+            return ClearVector::default();
         }
+        let [a, b] = self.summands().map(|s| seat.part_of(s).expect("a holder holds both"));
+        let mut sum = ClearVector::copied(x.parts()[a]);
+        ring_add(x.ring(), &mut sum, x.parts()[b]);
         sum
     }
 }
@@ -122,7 +120,7 @@ impl SeatParty {
         let mut entered = Vec::with_capacity(entries.len());
         for entry in entries {
             let (ring, len) = entry.shape;
-            let mut parts: [Vec<Block>; 3] = Default::default();
+            let mut parts: [Vec<Block>; 3] = std::array::from_fn(|_| room(ring.blocks(len)));
             for (_, piece) in halves(entry.side, ring.blocks(len)).zip(results.by_ref()) {
                 parts.iter_mut().zip(piece.parts()).for_each(|(part, piece)| part.extend_from_slice(piece));
             }
@@ -145,7 +143,7 @@ impl SeatParty {
             let (Some(low), Some(high)) = (me.part_of(Seat::new(low)), me.part_of(Seat::new(high))) else {
                 continue;
             };
-            value.resize(sums.len() * blocks, Block::ZERO);
+            *value = ClearVector::zeros(sums.len() * blocks);
             for (terms, value) in sums.iter().zip(value.chunks_mut(blocks.max(1))) {
                 for (x, y) in terms {
                     let factors = x.parts()[low].iter().zip(y.parts()[high]);
@@ -153,22 +151,12 @@ impl SeatParty {
                 }
             }
         }
-        let joint = |(([_, _], seats), value): (([usize; 2], [usize; 3]), &ClearVector)| {
-            let [sender, voucher, receiver] = seats.map(Seat::new);
-            (sender, voucher, receiver, value.clone())
+        let joint = |((_, seats), value)| {
+            let [sender, voucher, receiver] = <[usize; 3]>::map(seats, Seat::new);
+            let value: &ClearVector = value;
+            Joint { sender, voucher, receiver, ring, len: all, value }
         };
-        let parts: Vec<_> = CROSSES.into_iter().zip(&values).map(joint).collect();
-        let joints: Vec<_> = parts
-            .iter()
-            .map(|&(sender, voucher, receiver, ref value)| Joint {
-                sender,
-                voucher,
-                receiver,
-                ring,
-                len: all,
-                value,
-            })
-            .collect();
+        let joints: Vec<_> = CROSSES.into_iter().zip(&values).map(joint).collect();
         let entered = self.joint(session, &joints)?;
         let total = self.sum_of(&entered)?;
         Ok(cut(&total, &vec![len; sums.len()]))
@@ -210,7 +198,7 @@ impl RoundQuote {
 /// Vectors behind each other, each in whole blocks.
 pub(crate) fn concat(ring: VectorRing, vectors: &[&SharedVector]) -> SharedVector {
     let parts: [Vec<Block>; 3] =
-        std::array::from_fn(|k| vectors.iter().flat_map(|x| x.parts()[k]).copied().collect());
+        std::array::from_fn(|k| ClearVector::joined(vectors.iter().map(|x| x.parts()[k])).into_blocks());
     let len = parts[0].len() * ring.lanes();
     SharedVector::from_parts(ring, len, parts)
 }
@@ -221,7 +209,11 @@ pub(crate) fn cut(all: &SharedVector, lens: &[usize]) -> Vec<SharedVector> {
     let mut piece = |&len: &usize| {
         let range = from..from + ring.blocks(len);
         from = range.end;
-        SharedVector::from_parts(ring, len, all.parts().map(|part| part[range.clone()].to_vec()))
+        SharedVector::from_parts(
+            ring,
+            len,
+            all.parts().map(|part| ClearVector::copied(&part[range.clone()]).into_blocks()),
+        )
     };
     lens.iter().map(&mut piece).collect()
 }

@@ -4,14 +4,16 @@
 
 use kernels::Block;
 use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
 use zeroize::optimization_barrier;
 
 /// Vectors shorter than this are the allocator's.
 const LEAST_BLOCKS: usize = 256;
 /// Blocks that a thread keeps at most: 64 MiB.
 const KEPT_BLOCKS: usize = 4 << 20;
-/// How many times the longest vector: more comes back than goes out, since not every vector is from here.
-const KEPT_TIMES: usize = 4;
+/// How many times the longest vector: conversions hold some dozen at once, and more comes back than goes out,
+/// since not every vector is from here.
+const KEPT_TIMES: usize = 16;
 /// Blocks below which nothing is let go: 1 MiB.
 const KEPT_ALWAYS: usize = 1 << 16;
 
@@ -56,6 +58,62 @@ pub(crate) fn give_back(mut vector: Vec<Block>) {
         }
         spare.push(vector);
     });
+}
+
+/// Blocks in the clear, or on their way: taken from the spare ones, wiped and given back.
+#[derive(Default)]
+pub struct ClearVector(Vec<Block>);
+
+impl ClearVector {
+    pub fn new(blocks: Vec<Block>) -> Self {
+        Self(blocks)
+    }
+
+    pub fn zeros(blocks: usize) -> Self {
+        Self(zeros(blocks))
+    }
+
+    /// All of these, one behind the other.
+    pub fn joined<'a>(pieces: impl Iterator<Item = &'a [Block]> + Clone) -> Self {
+        let mut all = room(pieces.clone().map(<[Block]>::len).sum());
+        pieces.for_each(|piece| all.extend_from_slice(piece));
+        Self(all)
+    }
+
+    pub fn copied(blocks: &[Block]) -> Self {
+        Self::joined(std::iter::once(blocks))
+    }
+
+    /// What it held, for somebody else to wipe.
+    pub fn into_blocks(mut self) -> Vec<Block> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Clone for ClearVector {
+    fn clone(&self) -> Self {
+        Self::copied(&self.0)
+    }
+}
+
+impl Deref for ClearVector {
+    type Target = Vec<Block>;
+
+    fn deref(&self) -> &Vec<Block> {
+        &self.0
+    }
+}
+
+impl DerefMut for ClearVector {
+    fn deref_mut(&mut self) -> &mut Vec<Block> {
+        &mut self.0
+    }
+}
+
+impl Drop for ClearVector {
+    fn drop(&mut self) {
+        give_back(std::mem::take(&mut self.0));
+    }
 }
 
 /// Zeros that stay, though nobody reads them.
