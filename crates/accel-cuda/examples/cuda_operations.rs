@@ -1,6 +1,7 @@
 //! Elements per second of what programs make of vectors besides products: bits of elements and back,
-//! comparison, truncation. Four parties, threads of this process with channels in its memory, with vectors of
-//! the host and with vectors that stay on a GPU, in turns. One JSON object per line.
+//! comparison, truncation. Four parties, threads of this process with channels in its memory: `host` without a
+//! GPU, `handed over` with vectors of the host that operations copy to a GPU where they are long enough, and
+//! `stays` with vectors that stay there, in turns. One JSON object per line.
 //!
 //! `cargo run --release -p accel-cuda --example cuda_operations --
 //! [--gpus 1] [--log 20] [--repeat 3] [--bits 128] [--host]`
@@ -48,6 +49,24 @@ fn options() -> Result<Options, String> {
 
 const OPERATIONS: [&str; 6] = ["multiply", "bits", "less", "truncate", "truncate exactly", "word to ring"];
 
+/// Where vectors lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    Host,
+    HandedOver,
+    Stays,
+}
+
+impl On {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::HandedOver => "handed over",
+            Self::Stays => "stays",
+        }
+    }
+}
+
 /// Seconds of every operation.
 type Seconds = [f64; OPERATIONS.len()];
 
@@ -78,15 +97,15 @@ macro_rules! operations {
     }};
 }
 
-/// One run of all operations at a seat; on the GPU with its vectors there.
+/// One run of all operations at a seat.
 fn seat(
     session: &mut Session,
     party: &mut SeatParty,
     (ring, len): (VectorRing, usize),
-    on_gpu: bool,
+    on: On,
 ) -> Result<Seconds, Error> {
     let (x, y): (SharedVector, SharedVector) = (party.random(ring, len), party.random(ring, len));
-    if !on_gpu {
+    if on != On::Stays {
         let multiply = |p: &mut SeatParty, s: &mut Session| p.multiply(s, &x, &y).map(drop);
         return Ok(operations!(party, session, ring, &x, &y, multiply));
     }
@@ -95,18 +114,18 @@ fn seat(
     Ok(operations!(party, session, ring, &x, &y, multiply))
 }
 
-fn run(options: &Options, settings: Settings, on_gpu: bool) -> Result<Vec<Seconds>, Error> {
+fn run(options: &Options, settings: Settings, on: On) -> Result<Vec<Seconds>, Error> {
     let shape = (options.ring, 1 << options.log);
     let all = Cluster::new(4, 1).deadline(Duration::from_secs(600)).run(|session| {
         let me = session.me().0 as usize;
-        let queue = if on_gpu {
+        let queue = if on != On::Host {
             DeviceQueue::new(vec![Box::new(Cuda::new(me % options.gpus.max(1))?)])
         } else {
             DeviceQueue::default()
         };
         let mut party = SeatParty::new(session, [0, 1, 2, 3].map(PartyId), settings, queue)?;
         // The first run makes memory.
-        (0..=options.repeat).map(|_| seat(session, &mut party, shape, on_gpu)).collect::<Result<Vec<_>, _>>()
+        (0..=options.repeat).map(|_| seat(session, &mut party, shape, on)).collect::<Result<Vec<_>, _>>()
     });
     // The slowest seat of every run.
     let all: Vec<Vec<Seconds>> = all.into_iter().collect::<Result<_, _>>()?;
@@ -120,8 +139,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = options()?;
     for security in [Security::SemiHonest, Security::Malicious] {
         let settings = Settings { security, hash: TagHash::Keyed, masked: false };
-        for on_gpu in [false, true].into_iter().filter(|on_gpu| !on_gpu || !options.host) {
-            let runs = run(&options, settings, on_gpu)?;
+        for on in
+            [On::Host, On::HandedOver, On::Stays].into_iter().filter(|on| *on == On::Host || !options.host)
+        {
+            let runs = run(&options, settings, on)?;
             for (i, operation) in OPERATIONS.into_iter().enumerate() {
                 let mut seconds: Vec<f64> = runs.iter().map(|run| run[i]).collect();
                 seconds.sort_by(f64::total_cmp);
@@ -129,8 +150,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 println!(
                     "{}",
                     json!({
-                        "operation": operation, "on": if on_gpu { "cuda" } else { "host" },
-                        "gpus": if on_gpu { options.gpus } else { 0 },
+                        "operation": operation, "on": on.word(),
+                        "gpus": if on == On::Host { 0 } else { options.gpus },
                         "malicious": security == Security::Malicious, "bits": options.ring.bits(),
                         "elements": 1_u64 << options.log, "seconds": median,
                         "elements_per_s": ((1_u64 << options.log) as f64 / median).round(),

@@ -31,7 +31,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const SLOTS: usize = 5;
 /// Blocks from which on a round of products is faster here than on one core: some ten launches and waits.
 const LEAST_BLOCKS: usize = 1 << 12;
-/// Memory of dropped vectors that is kept for the next ones, at most: a part of the GPU's, in so many buffers.
+/// Memory of dropped vectors that is kept for the next ones, at most: a part of the GPU's, in so many
+/// buffers.
 /// Allocation waits for all work of the GPU.
 const SPARE_SHARE: usize = 16;
 const SPARE_MAX: usize = 512;

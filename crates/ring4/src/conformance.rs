@@ -1,5 +1,5 @@
-//! What every device must give: each operation over vectors, with its vectors in the device's memory or handed
-//! to it and taken back, has the shares of vectors of the host, and the parties say the same, byte by byte.
+//! What every device must give: each operation over vectors, with its vectors in the device's memory or
+//! handed to it and taken back, has the shares of vectors of the host, and the parties say the same, byte by byte.
 
 use crate::vectors::arithmetic::ArithmeticShares;
 use crate::{Number, Planes, SeatParty, Security, Settings, SharedVector, TagHash, VectorRing};
@@ -143,8 +143,8 @@ fn play(work: Work, lies: [Lies; 4], make: &MakeSeatQueue<'_>) -> Seen {
 /// Makes a seat's queue.
 pub type MakeSeatQueue<'a> = dyn Fn() -> Result<DeviceQueue, Error> + Sync + 'a;
 
-/// Runs every operation on vectors of these lengths, with the vectors of all seats with their devices, of some,
-/// and handed over for every operation.
+/// Runs every operation on vectors of these lengths, with the vectors of all seats with their devices, of
+/// some, and handed over for every operation.
 ///
 /// # Errors
 /// The first run that gives or says something else than one without a device.
@@ -171,20 +171,4 @@ pub fn check(make: &MakeSeatQueue<'_>, lens: &[usize]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn vectors_in_the_memory_of_the_host_conform() {
-        check(&|| Ok(DeviceQueue::default()), &[1, 127, 260]).unwrap();
-    }
-
-    #[test]
-    fn vectors_behind_several_devices_conform() {
-        let device = |_| Box::new(accel::Cpu::default()) as Box<dyn accel::Device>;
-        check(&|| Ok(DeviceQueue::new((0..2).map(device).collect()).with_least(8)), &[129]).unwrap();
-    }
 }

@@ -1,5 +1,5 @@
-//! Arithmetic over vectors that stay with a device: local steps there ([`accel::VectorStep`]), and messages of
-//! joint inputs and openings, which alone leave it.
+//! Arithmetic over vectors that stay with a device: local steps there ([`accel::VectorStep`]), and messages
+//! of joint inputs and openings, which alone leave it.
 
 use crate::seats::joint::{JointMessage, JointPlaces, JointShape};
 use crate::vectors::arithmetic::ArithmeticShares;
