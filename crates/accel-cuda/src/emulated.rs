@@ -84,7 +84,7 @@ fn the_emulated_gpu_conforms() {
 #[test]
 fn operations_on_the_emulated_gpu_conform() {
     let Some(emulator) = emulator() else { return };
-    for (chunk, lens) in [([16, 32, 1 << 12], &[1, 127, 300][..]), ([1 << 12; 3], &[5000])] {
+    for (chunk, lens) in [([16, 32, 1 << 12], &[1, 300][..]), ([1 << 12; 3], &[5000])] {
         ring4::conformance::check(&|| Ok(DeviceQueue::new(vec![Box::new(emulator.device(chunk)?)])), lens)
             .unwrap_or_else(|e| panic!("chunks of {chunk:?}: {e}"));
     }

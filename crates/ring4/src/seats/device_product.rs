@@ -219,23 +219,6 @@ impl SeatParty {
         Ok(product.z)
     }
 
-    /// Where `bit` is 1 what `x` has there, where it is 0 what `y` has: of bits that are shared as numbers of
-    /// the same ring. One round, the price of a product.
-    ///
-    /// # Errors
-    /// As [`SeatParty::dot_on_device`].
-    pub fn select_on_device(
-        &mut self,
-        session: &mut Session,
-        bit: &DeviceShares,
-        x: &DeviceShares,
-        y: &DeviceShares,
-    ) -> Result<DeviceShares, Error> {
-        let difference = self.add_on_device(true, x, y)?;
-        let chosen = self.dot_on_device(session, &[bit], &[&difference])?;
-        self.add_on_device(false, &chosen, y)
-    }
-
     /// Sends and receives all pieces of a product's messages: on a thread each, unless all that is sent fits
     /// half a window, so neither waits for the other, nor for what is computed.
     fn talk(&mut self, session: &mut Session, product: &mut DeviceProduct<'_>) -> Result<(), Error> {
