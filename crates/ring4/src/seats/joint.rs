@@ -13,6 +13,9 @@ use kernels::{Block, ring_add, ring_sub};
 use net::Session;
 use net::talk::{PeerExchange, exchange};
 
+/// Room for messages that is kept from round to round, for each peer and direction.
+const KEPT_BYTES: usize = 8 << 20;
+
 /// One joint input: at its two owners the value, elsewhere its shape.
 #[derive(Clone)]
 pub struct Joint<'a> {
@@ -90,18 +93,19 @@ impl SeatParty {
         for (talk, [send, hear]) in talks.iter_mut().zip(std::mem::take(&mut self.said)) {
             (talk.send, talk.hear) = (send, hear);
             talk.send.clear();
-            talk.hear.clear();
         }
+        // What is heard is written over what was heard before.
+        let mut lengths = [0; 3];
         let to = |seat: Seat| self.seat.part_of(seat).expect("nobody talks to itself");
         for ((joint, &first), result) in joints.iter().zip(&firsts).zip(&mut results) {
             if let Some(message) = self.enter((round, first), joint, result, &mut hashes) {
                 talks[to(joint.receiver)].send.extend(Block::bytes_of(&message));
             }
             if joint.receiver == self.seat {
-                let hear = &mut talks[to(joint.sender)].hear;
-                hear.resize(hear.len() + Block::BYTES * joint.ring.blocks(joint.len), 0);
+                lengths[to(joint.sender)] += Block::BYTES * joint.ring.blocks(joint.len);
             }
         }
+        talks.iter_mut().zip(lengths).for_each(|(talk, len)| talk.hear.resize(len, 0));
         exchange(session, PIECE_BYTES, &mut talks)?;
         let mut heard = talks.each_ref().map(|talk| talk.hear.as_slice());
         for ((joint, &first), result) in joints.iter().zip(&firsts).zip(&mut results) {
@@ -109,7 +113,8 @@ impl SeatParty {
                 self.receive(&mut heard[to(joint.sender)], (round, first), joint, result, &mut hashes);
             }
         }
-        self.said = talks.map(|talk| [talk.send, talk.hear]);
+        let keep = |said: Vec<u8>| if said.capacity() <= KEPT_BYTES { said } else { Vec::new() };
+        self.said = talks.map(|talk| [talk.send, talk.hear].map(keep));
         if self.settings.checked() {
             self.settle(session, round, hashes.vouched, hashes.received)?;
         }
