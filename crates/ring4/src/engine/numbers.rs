@@ -17,6 +17,7 @@ use crate::bits::{BitSlices, LANES};
 use crate::vectors::arithmetic::ArithmeticShares;
 use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
+use kernels::Block;
 use net::Session;
 use program::lower::{NumberSum, RowNumber, RowNumbers};
 
@@ -135,12 +136,9 @@ fn inner(
 fn side_by_side(rows: usize, vectors: &[&SharedVector]) -> SharedVector {
     let mut all = SharedVector::zero(RING, rows * vectors.len());
     for (k, part) in all.parts_mut().into_iter().enumerate() {
-        for (i, vector) in vectors.iter().enumerate() {
-            part.iter_mut()
-                .skip(i)
-                .step_by(vectors.len())
-                .zip(vector.parts()[k])
-                .for_each(|(to, from)| *to = *from);
+        let from: Vec<&[Block]> = vectors.iter().map(|vector| vector.parts()[k]).collect();
+        for (t, row) in part.chunks_exact_mut(vectors.len()).enumerate() {
+            row.iter_mut().zip(&from).for_each(|(to, from)| *to = from[t]);
         }
     }
     all

@@ -13,6 +13,9 @@ use kernels::{Block, ring_add, ring_sub};
 use net::Session;
 use net::talk::{PeerExchange, exchange};
 
+/// Room for messages that is kept from round to round, for each peer and direction.
+const KEPT_BYTES: usize = 8 << 20;
+
 /// One joint input: at its two owners the value, elsewhere its shape.
 #[derive(Clone)]
 pub struct Joint<'a> {
@@ -151,15 +154,15 @@ impl SeatParty {
         for (talk, [send, hear]) in talks.iter_mut().zip(std::mem::take(&mut self.said)) {
             (talk.send, talk.hear) = (send, hear);
             talk.send.clear();
-            talk.hear.clear();
         }
+        // What is heard is written over what was heard before.
+        let mut lengths = [0; 3];
         let me = self.seat;
         let to = |seat: Seat| me.part_of(seat).expect("nobody talks to itself");
         for (at, (joint, &first)) in joints.iter().zip(&firsts).enumerate() {
             let [sender, _, receiver] = joint.seats;
             if receiver == me {
-                let hear = &mut talks[to(sender)].hear;
-                hear.resize(hear.len() + Block::BYTES * joint.blocks(), 0);
+                lengths[to(sender)] += Block::BYTES * joint.blocks();
                 continue;
             }
             match places.enter(self, at, joint, (round, first))? {
@@ -170,6 +173,7 @@ impl SeatParty {
                 None => {}
             }
         }
+        talks.iter_mut().zip(lengths).for_each(|(talk, len)| talk.hear.resize(len, 0));
         exchange(session, PIECE_BYTES, &mut talks)?;
         let mut heard = talks.each_ref().map(|talk| talk.hear.as_slice());
         for (at, (joint, &first)) in joints.iter().zip(&firsts).enumerate() {
@@ -187,7 +191,8 @@ impl SeatParty {
                 }
             }
         }
-        self.said = talks.map(|talk| [talk.send, talk.hear]);
+        let keep = |said: Vec<u8>| if said.capacity() <= KEPT_BYTES { said } else { Vec::new() };
+        self.said = talks.map(|talk| [talk.send, talk.hear].map(keep));
         if self.settings.checked() {
             self.settle(session, round, hashes.vouched, hashes.received)?;
         }

@@ -18,26 +18,30 @@ const KEPT_TIMES: usize = 16;
 const KEPT_ALWAYS: usize = 1 << 16;
 
 thread_local! {
-    /// Wiped vectors, those given back last at the end.
+    /// Vectors of zeros up to their capacity, those given back last at the end.
     static SPARE: RefCell<Vec<Vec<Block>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A spare vector of zeros, at least so many and not many more.
+fn spare(blocks: usize) -> Option<Vec<Block>> {
+    let fits = |v: &Vec<Block>| v.len() >= blocks && v.len() / 2 <= blocks;
+    if blocks < LEAST_BLOCKS {
+        return None;
+    }
+    SPARE.with_borrow_mut(|spare| spare.iter().rposition(fits).map(|at| spare.remove(at)))
 }
 
 /// An empty vector with room for so many blocks.
 pub(crate) fn room(blocks: usize) -> Vec<Block> {
-    let fits = |v: &Vec<Block>| v.capacity() >= blocks && v.capacity() / 2 <= blocks;
-    let found = (blocks >= LEAST_BLOCKS)
-        .then(|| SPARE.with_borrow_mut(|spare| spare.iter().rposition(fits).map(|at| spare.remove(at))))
-        .flatten();
-    let mut vector = found.unwrap_or_default();
+    let mut vector = spare(blocks).unwrap_or_else(|| Vec::with_capacity(blocks));
     vector.clear();
-    vector.reserve(blocks);
     vector
 }
 
 /// So many zeros.
 pub(crate) fn zeros(blocks: usize) -> Vec<Block> {
-    let mut vector = room(blocks);
-    vector.resize(blocks, Block::ZERO);
+    let Some(mut vector) = spare(blocks) else { return vec![Block::ZERO; blocks] };
+    vector.truncate(blocks);
     vector
 }
 
@@ -47,6 +51,7 @@ pub(crate) fn give_back(mut vector: Vec<Block>) {
     if vector.capacity() < LEAST_BLOCKS || vector.capacity() > KEPT_BLOCKS {
         return;
     }
+    vector.resize(vector.capacity(), Block::ZERO);
     // A thread that ends has no spare any more: the vector is wiped and that is all.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();
