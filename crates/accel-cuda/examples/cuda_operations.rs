@@ -1,7 +1,7 @@
 //! Elements per second of what programs make of vectors besides products: bits of elements and back,
-//! comparison, truncation. Four parties, threads of this process with channels in its memory: `host` without a
-//! GPU, `handed over` with vectors of the host that operations copy to a GPU where they are long enough, and
-//! `stays` with vectors that stay there, in turns. One JSON object per line.
+//! comparison, truncation. Four parties, threads of this process with channels in its memory: `host` without
+//! a GPU, `handed over` with vectors of the host that operations copy to a GPU where they are long enough,
+//! and `stays` with vectors that stay there, in turns. One JSON object per line.
 //!
 //! `cargo run --release -p accel-cuda --example cuda_operations --
 //! [--gpus 1] [--log 20] [--repeat 3] [--bits 128] [--host]`

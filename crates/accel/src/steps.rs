@@ -2,8 +2,8 @@
 //! besides products, none of them a message.
 //!
 //! A step works on runs of blocks of one part of a vector, or of all three. What two seats know in common
-//! lies in one part of a vector of its own. So a joint input is a stream drawn and a difference, its message a
-//! stream drawn onto that, and the bits of a sum of two parts are a sum and planes of it.
+//! lies in one part of a vector of its own. So a joint input is a stream drawn and a difference, its message
+//! a stream drawn onto that, and the bits of a sum of two parts are a sum and planes of it.
 
 use crate::{DeviceVector, StreamName};
 use base::Error;

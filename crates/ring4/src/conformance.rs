@@ -1,5 +1,6 @@
 //! What every device must give: each operation over vectors, with its vectors in the device's memory or
-//! handed to it and taken back, has the shares of vectors of the host, and the parties say the same, byte by byte.
+//! handed to it and taken back, has the shares of vectors of the host, and the parties say the same, byte by
+//! byte.
 
 use crate::vectors::arithmetic::ArithmeticShares;
 use crate::{Number, Planes, SeatParty, Security, Settings, SharedVector, TagHash, VectorRing};

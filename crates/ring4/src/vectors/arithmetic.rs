@@ -1,6 +1,6 @@
 //! What arithmetic over vectors is made of, wherever these lie: in the host's memory ([`SharedVector`]), or
-//! with a device ([`DeviceShares`]). Messages are the same, bit for bit, so seats need not have theirs in the same
-//! place.
+//! with a device ([`DeviceShares`]). Messages are the same, bit for bit, so seats need not have theirs in
+//! the same place.
 
 use crate::vectors::sides::{ClearVector, Shape, Side, SideEntry, Term, concat, cut};
 use crate::vectors::spare::room;
