@@ -61,9 +61,10 @@ impl RowsSetting {
         Self { security, rows, lanes: 1, device, transport, provider: String::new() }
     }
 
-    /// The engine, on the CPU.
+    /// The engine, on the CPU, priced as on the device.
     pub fn engine(&self) -> Ring4 {
-        engine(self.security, self.transport != TransportName::Tls)
+        let all_keep = self.device == DeviceName::Cuda;
+        engine(self.security, self.transport != TransportName::Tls).priced_on_devices(all_keep)
     }
 
     /// How many rows each lane has.
