@@ -13,6 +13,7 @@ mod guard;
 mod listen;
 mod pages;
 mod places;
+mod rehearsing;
 mod shell;
 #[cfg(test)]
 mod staff_tests;
@@ -38,6 +39,7 @@ use checking::Checking;
 use demo::DemoHouse;
 use net::{Identity, KeyFingerprint};
 use places::HeldPlaces;
+use rehearsing::Rehearsing;
 use statements::ProposalId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,6 +67,7 @@ pub struct House {
     /// Held while the log's chain is computed: a long one takes a thread for long.
     verifying: std::sync::Mutex<()>,
     weighing: Weighing,
+    rehearsing: Rehearsing,
     told: ToldShelf,
     path: PathBuf,
     identity: Option<Identity>,
@@ -99,6 +102,7 @@ impl House {
             testing: std::sync::Mutex::default(),
             verifying: std::sync::Mutex::default(),
             weighing: Weighing::default(),
+            rehearsing: Rehearsing::default(),
             told: ToldShelf::default(),
             path: path.to_owned(),
             identity,

@@ -6,5 +6,6 @@ mod demo;
 mod hostile;
 mod house;
 mod pages;
+mod rehearsal;
 mod sides;
 mod threats;

@@ -90,6 +90,9 @@ pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
     if study.record.view().newest() > 0 && !visit.path.ends_with("/run") {
         links.push(link(&format!("{path}/run"), "The run"));
     }
+    if visit.may(Action::ReadStudy, study.subject()) {
+        links.push(link(&format!("{path}/rehearsal"), "A rehearsal on made-up rows"));
+    }
     let has_report = visit.house.store.report_file(&study.row.id, "report.json")?.is_some();
     if has_report && visit.may(Action::ReadReport, study.subject()) {
         links.push(link(&format!("{path}/report"), "The report"));
