@@ -218,6 +218,12 @@ pub fn button(label: &str, about: &str) -> Markup {
     element("button", if about.is_empty() { &attributes[..1] } else { &attributes }, [text(label)])
 }
 
+/// The same for what ends something: less to the eye than the button that goes on.
+#[must_use]
+pub fn quiet_button(label: &str) -> Markup {
+    element("button", &[("type", "submit"), ("class", "plain")], [text(label)])
+}
+
 /// A button that says, in the field `do`, what is to be done with the form. `class` is how it looks.
 #[must_use]
 pub fn button_to(label: &str, what: &str, class: &str) -> Markup {

@@ -9,6 +9,7 @@ use job::told;
 use page::lines::Fact;
 use page::numbers::{bytes, counted, duration, plain};
 use privacy::best_guess;
+use privacy::ledger::PUBLIC;
 use program::Class;
 use release::Rational;
 use release::rational::{parse, ratio, shown, to_f64};
@@ -55,7 +56,7 @@ impl ToldSection {
 }
 
 /// A fact as a sentence by itself, without what it says of flags: nobody types any here.
-fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let text = ["; --", ": --"].into_iter().fold(text, |text, flag| text.split(flag).next().unwrap_or(text));
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
@@ -158,10 +159,18 @@ fn in_short(file: &StudyFile, built: &[Built], us: &str, rho: &BTreeMap<String, 
     lines.push(match is_about_groups {
         true => format!(
             "{names} cannot read a row of yours: what is sent is encrypted. What comes out are numbers about \
-             groups of people."
+             groups of people, never a list of them."
         ),
         false => format!("{names} cannot read a row of yours, but learns of rows what is listed below."),
     });
+    if rho.contains_key(PUBLIC) {
+        lines.push(match &study.kind {
+            Question::Lift(_) => "Everybody in the study gets the same answer: by how much the treated differ \
+                                  from the others, and how sure that is. Each number has random noise in it."
+                .to_owned(),
+            _ => "Everybody in the study gets the same answer, and each number has random noise in it.".to_owned(),
+        });
+    }
     for party in others {
         let Some(rho) = rho.get(&party.name).and_then(|rho| parse(rho)) else { continue };
         if rho > Rational::default() {

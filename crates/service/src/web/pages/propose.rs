@@ -297,6 +297,10 @@ fn parts(visit: &Visit<'_>, filled: &FilledForm, told: Option<&StudyTold>) -> Re
         element("li", &[], [link])
     };
     parts.push(element("ul", &[("class", "links")], ways.map(way)));
+    // Who comes to write sees what was kept; who is at it sees that below.
+    let (fresh, drafts) = (told.is_none() && filled.wrong.is_empty(), drafts(visit)?);
+    let (above, below) = if fresh { (drafts, None) } else { (None, drafts) };
+    parts.extend(above);
     if visit.settings().peers.is_empty() {
         let said = "No other organisation is known yet: an operator writes it into service.toml.";
         parts.push(element("div", &[("class", "box")], [words("p", "", said)]));
@@ -327,7 +331,7 @@ fn parts(visit: &Visit<'_>, filled: &FilledForm, told: Option<&StudyTold>) -> Re
         parts.push(section("What it would do", all.chain(compared(filled, told)).chain([file, hash])));
     }
     parts.push(form("/studies/new", word.as_deref(), inside.into_iter().chain([buttons])));
-    parts.extend(drafts(visit)?);
+    parts.extend(below);
     Ok(parts)
 }
 

@@ -4,7 +4,7 @@ use super::propose;
 use super::studies::seen;
 use crate::rehearsal::REHEARSED_ROWS;
 use crate::roles::{Action, Subject};
-use crate::told::StudyTold;
+use crate::told::{StudyTold, sentence};
 use crate::web::answer::Answer;
 use crate::web::rehearsing::{Rehearsal, start};
 use crate::web::shell::{page, section, table};
@@ -21,6 +21,8 @@ pub const ROWS: u64 = 10_000;
 const DRAWN: usize = 24;
 /// Height of a drawing's bars, in pixels.
 const HEIGHT: u32 = 90;
+/// Of it, what the line of the exact number goes beyond the highest bar.
+const ABOVE: u32 = 10;
 
 /// What is rehearsed: a draft or a proposal.
 pub struct Rehearsed {
@@ -217,7 +219,7 @@ fn shown(found: &Simulation) -> Vec<Markup> {
         if found.runs.len() > 1 {
             parts.push(words("p", "", format!("The run of {}:", run.parties.join(" with "))));
         }
-        parts.extend(run.notes.iter().map(|note| words("p", "note", note)));
+        parts.extend(run.notes.iter().map(|note| words("p", "note", sentence(&note.replace('`', "")))));
         parts.extend(run.views.iter().map(|view| of_view(run, view)));
     }
     parts
@@ -275,11 +277,11 @@ fn drawing(id: &str, part: &SimulatedPart, one: &SimulatedNumber) -> Option<Mark
     let width = (bins.to - bins.from) / bins.counts.len() as f64;
     let mut parts = Vec::new();
     for (at, held) in bins.counts.iter().enumerate().filter(|(_, held)| **held > 0) {
-        let height = (*held * u64::from(HEIGHT) / most).max(1) as u32;
+        let height = (*held * u64::from(HEIGHT - ABOVE) / most).max(1) as u32;
         let from = bins.from + at as f64 * width;
         parts.push(axis_bar(&axis, (from, from + width), (HEIGHT - height, height), "test"));
     }
-    parts.extend(one.exact.map(|exact| vertical(&axis.x(exact), 0, HEIGHT, "zero")));
+    parts.extend(one.exact.map(|exact| vertical(&axis.x(exact), 0, HEIGHT, "noise-end")));
     let unit = if one.unit.is_empty() { String::new() } else { format!(", {}", one.unit) };
     let title = format!("{}{unit}", one.label);
     parts.extend(axis.draw(&[], HEIGHT, &title));

@@ -90,6 +90,9 @@ pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
     if study.record.view().newest() > 0 && !visit.path.ends_with("/run") {
         links.push(link(&format!("{path}/run"), "The run"));
     }
+    if visit.path == path && study.row.ours && visit.may(Action::Decide, study.subject()) {
+        links.push(link("#decision", "Your decision, at the end of this page"));
+    }
     if visit.may(Action::ReadStudy, study.subject()) {
         links.push(link(&format!("{path}/rehearsal"), "A rehearsal on made-up rows"));
     }

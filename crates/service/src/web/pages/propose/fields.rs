@@ -112,6 +112,7 @@ pub fn of_program(visit: &Visit<'_>, filled: &FilledForm) -> Vec<Markup> {
 
 /// One of several alike: there, or beneath a line that opens it.
 fn numbered(title: &str, open: bool, parts: Vec<Markup>) -> Markup {
+    let parts = [element("div", &[("class", "grid")], parts)];
     if open { group(title, parts) } else { folded(&format!("{title}, if needed"), parts) }
 }
 
