@@ -163,25 +163,28 @@ fn in_short(file: &StudyFile, built: &[Built], us: &str, rho: &BTreeMap<String, 
         ),
         false => format!("{names} cannot read a row of yours, but learns of rows what is listed below."),
     });
-    if rho.contains_key(PUBLIC) {
+    let positive =
+        |name: &str| rho.get(name).and_then(|rho| parse(rho)).filter(|rho| *rho > Rational::default());
+    if positive(PUBLIC).is_some() {
         lines.push(match &study.kind {
-            Question::Lift(_) => "Everybody in the study gets the same answer: by how much the treated differ \
+            Question::Lift(_) => {
+                "Everybody in the study gets the same answer: by how much the treated differ \
                                   from the others, and how sure that is. Each number has random noise in it."
+                    .to_owned()
+            }
+            _ => "Everybody in the study gets the same answer, and each number has random noise in it."
                 .to_owned(),
-            _ => "Everybody in the study gets the same answer, and each number has random noise in it.".to_owned(),
         });
     }
     for party in others {
-        let Some(rho) = rho.get(&party.name).and_then(|rho| parse(rho)) else { continue };
-        if rho > Rational::default() {
-            lines.push(format!(
-                "Of one person: somebody at {} who knew the rows of everybody else, and had to guess which of \
-                 two things your data say of this one person, would be right at most {} times of 100 after \
-                 this study. A coin is right 50 times.",
-                party.name,
-                best_guess(to_f64(&rho))
-            ));
-        }
+        let Some(rho) = positive(&party.name) else { continue };
+        lines.push(format!(
+            "Of one person: somebody at {} who knew the rows of everybody else, and had to guess which of two \
+             things your data say of this one person, would be right at most {} times of 100 after this \
+             study. A coin is right 50 times.",
+            party.name,
+            best_guess(to_f64(&rho))
+        ));
     }
     let exact = built.iter().any(|built| built.program.class == Class::Exact);
     if exact && is_about_groups {
