@@ -47,7 +47,8 @@ pub fn rehearse(text: &str, rows: [u64; 2]) -> Result<Simulation, Error> {
 mod tests {
     use super::*;
 
-    const PROGRAM: &str = "format = \"tacit-study/1\"\nkind = \"program\"\nname = \"dose\"\ntitle = \"Dose\"\n\
+    const PROGRAM: &str = "format = \"tacit-study/1\"\nkind = \"program\"\nname = \"dose\"\n\
+        title = \"Dose\"\n\
         [party.a]\nkey = \"tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\"\n\
         [party.b]\nkey = \"tacit1:b07e66d2915c4fa3a2d8017b34ce9f50\"\n\
         [match]\nprotocol = \"pid\"\nidentifiers = [{ name = \"id\", normalise = [\"trim\"] }]\n\

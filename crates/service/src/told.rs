@@ -142,8 +142,8 @@ fn in_short(file: &StudyFile, built: &[Built], us: &str, rho: &BTreeMap<String, 
     };
     let mut lines = vec![match &study.kind {
         Question::Lift(_) => format!(
-            "The question: did a treatment change an outcome? {} knows who was treated; {} knows what happened \
-             to people afterwards.",
+            "The question: did a treatment change an outcome? {} knows who was treated; {} knows what \
+             happened to people afterwards.",
             named(PartyRole::Publisher),
             named(PartyRole::Advertiser)
         ),
@@ -179,8 +179,8 @@ fn in_short(file: &StudyFile, built: &[Built], us: &str, rho: &BTreeMap<String, 
     for party in others {
         let Some(rho) = positive(&party.name) else { continue };
         lines.push(format!(
-            "Of one person: somebody at {} who knew the rows of everybody else, and had to guess which of two \
-             things your data say of this one person, would be right at most {} times of 100 after this \
+            "Of one person: somebody at {} who knew the rows of everybody else, and had to guess which of \
+             two things your data say of this one person, would be right at most {} times of 100 after this \
              study. A coin is right 50 times.",
             party.name,
             best_guess(to_f64(&rho))

@@ -374,8 +374,8 @@ fn amounts_that_are_no_numbers_are_asked_about() {
     in_folder(folder.path(), "init lift --advertiser weighed.csv --yes").failed(
         2,
         &[
-            "line 2, column \"menge\": \"0 kg\" is no amount. Write amounts as numbers alone, without kg; --unit \
-             kg says it",
+            "line 2, column \"menge\": \"0 kg\" is no amount. Write amounts as numbers alone, without kg; \
+             --unit kg says it",
             "say it by --value 1",
         ],
     );

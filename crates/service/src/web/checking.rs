@@ -80,8 +80,8 @@ pub fn start(house: &House, by: &str, data: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Runs a child, tells it what it has to know, and says what it said. The thread that starts it waits for it: a child
-/// that ends with its parent ends with the thread that started it.
+/// Runs a child, tells it what it has to know, and says what it said. The thread that starts it waits for it:
+/// a child that ends with its parent ends with the thread that started it.
 pub fn watch(
     mut command: Command,
     input: String,
