@@ -353,8 +353,7 @@ fn hidden_sizes(study: &Study) -> Result<Option<String>, Error> {
         format!(" (about {}, give or take {}, in the size of the match)", count(mean), count(2 * sigma))
     });
     Ok(Some(format!(
-        "sizes are exact here: a run hides them with made-up rows{many}, which a program over `rows any` \
-         counts"
+        "sizes are exact here: in a run, rows of nobody hide them{many}; a program over `rows any` counts these"
     )))
 }
 
