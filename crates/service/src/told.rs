@@ -102,7 +102,9 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     let (seconds, sent) = plan.stages.iter().fold((0.0, 0), |(seconds, sent), stage| {
         (seconds + stage.seconds, sent + stage.bytes_sent.values().sum::<u64>())
     });
-    let took = format!("about {} of both machines, and {} between them", duration(seconds), bytes(sent));
+    let machines = if study.everybody().len() == 2 { "both" } else { "all" };
+    let took =
+        format!("about {} of {machines} machines, and {} between them", duration(seconds), bytes(sent));
     let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
     cost.table = told::cost(plan, study, COLUMNS);
     cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));

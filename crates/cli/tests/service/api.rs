@@ -83,7 +83,7 @@ fn two() -> ([House; 2], String) {
         let rows = made.path().join(format!("{}.csv", NAMES[side]));
         std::fs::copy(rows, folder.path().join("data/rows.csv")).expect("copied");
         let more = ["stewards = [\"stella\"]", "consent_by_token = true"];
-        let text = rules(side, NAMES, &keys, &ports, &sets(side, more));
+        let text = rules(side, &NAMES, &keys, &ports, &sets(side, more));
         // The client of these tests knows this name.
         let text = text.replace("[link]", "names = [\"tacit.registry.example\"]\n[link]");
         std::fs::write(folder.path().join("service.toml"), text).expect("written");
