@@ -18,7 +18,8 @@ pub use meeting::{JobPlace, RunOrder};
 
 use crate::agree::BY_RULE;
 use crate::link::{now_ms, peer_of};
-use crate::settings::{AutoStudy, HouseSettings};
+use crate::serving::{NO_DATA, serving_rules};
+use crate::settings::{AutoStudy, DataSet, HouseSettings};
 use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker, UNHEARD};
 use crate::web::House;
 use base::Error;
@@ -295,6 +296,10 @@ fn may_offer(look: &Look<'_>) -> Result<(), Error> {
 fn goes_on(look: &Look<'_>) -> Result<bool, Error> {
     let store = look.house.store();
     let Some(own) = store.own_consent(&look.row.id)? else { return Ok(false) };
+    if own.data == NO_DATA {
+        // A server holds nothing: what the owners hold decides.
+        return Ok(store.runs(&look.row.id)?.iter().any(|run| run.begun_ms.is_some()));
+    }
     let Some(set) = look.settings.data.get(&own.data) else { return Ok(false) };
     let Some(bounds) = consented::bounds(&look.record, look.me, &own, set)? else { return Ok(false) };
     let (runs, jobs) = (store.runs(&look.row.id)?, look.house.jobs_folder());
@@ -430,29 +435,21 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
     let Some(own) = look.house.store().own_consent(&look.row.id)? else {
         return Ok(Some("the own consent is not in this store".to_owned()));
     };
-    let Some(set) = look.settings.data.get(&own.data) else {
-        return Ok(Some(format!("there is no [data.{}] in service.toml any more", own.data)));
-    };
     let file = look.file()?;
-    let key = look.record.parties()[look.me].to_string();
-    let Some(me) = file.parties.iter().find(|party| party.key == key) else {
-        return Ok(Some("this organisation is no party of the study".to_owned()));
+    let mut all = match own.data.as_str() {
+        NO_DATA => serving_rules(&look.settings, &file, look.record.parties()[look.me]),
+        data => {
+            let Some(set) = look.settings.data.get(data) else {
+                return Ok(Some(format!("there is no [data.{data}] in service.toml any more")));
+            };
+            of_data(look, set, &file)
+        }
     };
-    let mut all = crate::weigh::rules(&look.settings, set, &file, me);
     let proposer = look.record.parties()[look.record.proposer()];
     if let Some((name, peer)) = peer_of(&look.settings, &proposer) {
         let kind = crate::policy::kind_of(file.first());
         if !peer.kinds.iter().any(|allowed| allowed == kind) {
             all.push(format!("{name} may propose no studies of kind {kind} (kinds)"));
-        }
-    }
-    if set.two_person && look.record.terms(look.me).is_some_and(|terms| terms.persons < 2) {
-        all.push("one steward consented, and two have to (two_person)".to_owned());
-    }
-    if !set.steward_keys.is_empty() {
-        let seal = look.record.terms(look.me).and_then(|terms| terms.seal.as_ref());
-        if !seal.is_some_and(|seal| set.steward_keys.contains(&seal.steward())) {
-            all.push("none of the keys that steward_keys names has signed the consent".to_owned());
         }
     }
     let named = |auto: &AutoStudy| auto.names(&look.row.study, &own.data);
@@ -462,11 +459,33 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
     Ok((!all.is_empty()).then(|| format!("the rules do not allow it any more: {}", all.join("; "))))
 }
 
+/// The same of the data set with which this organisation takes part.
+fn of_data(look: &Look<'_>, set: &DataSet, file: &StudyFile) -> Vec<String> {
+    let key = look.record.parties()[look.me].to_string();
+    let Some(me) = file.parties.iter().find(|party| party.key == key) else {
+        return vec!["this organisation is no party of the study".to_owned()];
+    };
+    let mut all = crate::weigh::rules(&look.settings, set, file, me);
+    let terms = look.record.terms(look.me);
+    if set.two_person && terms.is_some_and(|terms| terms.persons < 2) {
+        all.push("one steward consented, and two have to (two_person)".to_owned());
+    }
+    let seal = terms.and_then(|terms| terms.seal.as_ref());
+    let is_sealed = seal.is_some_and(|seal| set.steward_keys.contains(&seal.steward()));
+    if !set.steward_keys.is_empty() && !is_sealed {
+        all.push("none of the keys that steward_keys names has signed the consent".to_owned());
+    }
+    all
+}
+
 /// Whether the data are those of the consent.
 fn data_changed(look: &Look<'_>) -> Result<Option<String>, Error> {
     let Some(own) = look.house.store().own_consent(&look.row.id)? else {
         return Ok(Some("the own consent is not in this store".to_owned()));
     };
+    if own.data == NO_DATA {
+        return Ok(None);
+    }
     let allowed = look.settings.data.get(&own.data).is_some_and(|set| set.changes_allowed);
     if allowed || crate::findings::version(&look.settings, &own.data).ok() == Some(own.version) {
         return Ok(None);

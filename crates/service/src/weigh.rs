@@ -3,6 +3,7 @@
 //! how it may fail are not the service's.
 
 use crate::schedule::{JobPlace, RunOrder, party_file};
+use crate::serving::{self, NO_DATA};
 use crate::settings::{DataSet, HouseSettings};
 use base::{Error, PartyId, hex};
 use job::budget::outlook;
@@ -13,7 +14,7 @@ use release::rational::{Rational, ratio};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use study::party::PartySettings;
-use study::{EventValue, Participant, PartyRole, Question, Study, StudyFile};
+use study::{EventValue, Participant, PartyRole, Question, Servers, Study, StudyFile};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,9 @@ pub struct WeighedCharge {
 /// # Errors
 /// What is wrong with data or study, with file, line and column.
 pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<WeighedStudy, Error> {
+    if data == NO_DATA {
+        return serving::weigh(settings, text);
+    }
     let set = settings.data.get(data).ok_or_else(|| Error::input(format!("there is no [data.{data}]")))?;
     let file = StudyFile::parse("the study", text)?;
     let own = Identity::load(&settings.identity)?.fingerprint().to_string();
@@ -108,6 +112,14 @@ pub fn rules(settings: &HouseSettings, set: &DataSet, file: &StudyFile, me: &Par
             }
             Some(_) => {}
         }
+    }
+    for server in study.servers.iter().flat_map(Servers::apart) {
+        if !settings.peers.values().any(|peer| peer.key.to_string() == server.key) {
+            all.push(format!("{} has a key that service.toml does not name", server.name));
+        }
+    }
+    if study.matching.matcher.features().salted && set.salt.is_none() {
+        all.push("its owners share a salt, and these data name none (salt)".to_owned());
     }
     let order = me.key.parse().and_then(|own| RunOrder::of(study, &own));
     all.extend(order.map(|order| order.unmet(settings)).unwrap_or_default());

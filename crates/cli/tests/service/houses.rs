@@ -116,8 +116,12 @@ impl Houses {
 
     /// The first side proposes the study.
     pub fn propose(&mut self) {
+        self.propose_by(0);
+    }
+
+    pub fn propose_by(&mut self, side: usize) {
         let study = self.folder.path().join("study.toml");
-        let done = self.tacit(0, &["propose"], &[study.to_str().expect("UTF-8")]);
+        let done = self.tacit(side, &["propose"], &[study.to_str().expect("UTF-8")]);
         self.hash = done["study"].as_str().expect("a hash").to_owned();
     }
 

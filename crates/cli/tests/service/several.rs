@@ -1,8 +1,9 @@
-//! Studies of more than two organisations: three that measure together, with a service each. What one says
-//! goes to all others over pairwise links, and what one hears may come in any order.
+//! Studies of more than two organisations, with a service each: three that measure together, and two owners
+//! with four servers. What one says goes to all others over pairwise links, and what one hears may come in any
+//! order.
 
 use crate::houses::Houses;
-use data::generate::{FileFormat, LiftOptions, lift};
+use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use serde_json::Value;
 
 const SHOPS: [&str; 3] = ["paper", "bakery", "cinema"];
@@ -98,5 +99,99 @@ fn one_of_three_refuses_and_the_others_read_why() {
         let status = shops.until(side, "the refusal", is("closed"));
         let words = status["words"].as_str().expect("words");
         assert!(words.contains("cinema") && words.contains("Not for us."), "{words}");
+    }
+}
+
+/// Servers before owners: each goes to those before it.
+const SERVED: [&str; 6] = ["server-1", "server-2", "server-3", "server-4", "publisher", "advertiser"];
+const SERVERS: usize = 4;
+const OWNERS: [usize; 2] = [4, 5];
+
+/// Two owners and four servers, of which the first three compute the study by rule.
+fn served() -> Houses {
+    let mut houses = Houses::new(&SERVED);
+    let format = FileFormat::Csv;
+    let options =
+        LiftOptions { rows: 3_000, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format, files: 1 };
+    lift(houses.folder.path(), &options, &|_, _| ()).expect("made");
+    let section = |side: usize| format!("[server.{}]\nkey = \"{}\"\n", SERVED[side], houses.keys[side]);
+    let study = lift_study(&options, &houses.keys[4], &houses.keys[5], false).replacen(
+        "\"pid\"",
+        "\"salted-key\"",
+        1,
+    ) + &(0..SERVERS).map(section).collect::<String>()
+        + "[compute]\nengine = \"ring4\"\n";
+    study::salt::create(&houses.folder.path().join("owners.salt")).expect("made");
+    let text = study::canonical("the study", &study).expect("a study");
+    let hash = study::StudyFile::parse("the study", &text).expect("a study").hash().full();
+    for side in 0..SERVERS {
+        let auto = if side < 3 { format!("auto = [\"{hash}\"]") } else { String::new() };
+        houses.rule(side, &format!("[policy]\nkinds = [\"lift\"]\n{auto}"));
+    }
+    let columns = [r#"["id", "arm", "seen", "impressions"]"#, r#"["id", "bought", "amount"]"#];
+    for (side, columns) in OWNERS.into_iter().zip(columns) {
+        let name = SERVED[side];
+        let rows = houses.folder.path().join(format!("{name}.csv"));
+        std::fs::rename(rows, houses.home(side).join("data/rows.csv")).expect("moved");
+        houses.rule(
+            side,
+            &format!(
+                r#"
+                [data.rows]
+                path = "rows.csv"
+                lineage = "{name}"
+                salt = "../owners.salt"
+                columns = {columns}
+                peers = ["{other}"]
+                least_rows = 2
+                budget = 10
+                [policy]
+                kinds = ["lift"]
+                max_rho = 1
+                dummies = "any"
+                "#,
+                other = SERVED[9 - side],
+            ),
+        );
+    }
+    houses.begin(&study);
+    houses
+}
+
+#[test]
+fn servers_compute_by_rule_or_by_a_persons_word_and_owners_hear_who_refuses() {
+    let mut served = served();
+    served.propose_by(OWNERS[0]);
+    let by_rule = |status: &Value| {
+        let said = status["statements"].as_array().into_iter().flatten();
+        let rule = |one: &&Value| {
+            one["words"].as_str().is_some_and(|words| words.contains("A rule agreed, without a person."))
+        };
+        said.filter(rule).count() == 3
+    };
+    served.until(OWNERS[1], "three consents by rule", by_rule);
+    served.tacit(3, &["refuse"], &[&served.hash, "--text", "Not this week."]);
+    for side in 0..SERVED.len() {
+        let status = served.until(side, "the refusal", is("closed"));
+        let words = status["words"].as_str().expect("words");
+        assert!(words.contains("server-4") && words.contains("Not this week."), "{words}");
+    }
+    // A rule agrees once: this time people do.
+    served.propose_by(OWNERS[0]);
+    for server in 0..SERVERS {
+        served.until(server, "the proposal", |status| status["state"] != "closed");
+        served.tacit(server, &["consent"], &[&served.hash, "--runs", "5", "--yes"]);
+    }
+    for owner in OWNERS {
+        served.until(owner, "the proposal", |status| status["state"] != "closed");
+        served.consent(owner);
+    }
+    let status: Vec<Value> =
+        (0..SERVED.len()).map(|side| served.until_again(side, "the answer", is("answered"))).collect();
+    let [one, other] = OWNERS.map(|side| &status[side]["report"]["public"]);
+    assert!(one.is_object() && one == other, "{one} {other}");
+    assert!(status[..SERVERS].iter().all(|status| status["report"].is_null()), "servers have shares alone");
+    for side in OWNERS {
+        served.verifies(side, &served.home(side).join("own.ledger"));
     }
 }

@@ -4,6 +4,7 @@ use super::meeting::{JobPlace, RunOrder};
 use super::settle::{JobEnd, over};
 use super::{Look, RunningJobs};
 use crate::link::now_ms;
+use crate::serving::{NO_DATA, server_of};
 use crate::settings::{DataSet, HouseSettings};
 use crate::store::OwnConsent;
 use crate::web::House;
@@ -163,6 +164,12 @@ pub fn write(settings: &HouseSettings, jobs: &Path, order: &JobOrder<'_>) -> Res
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
+    if order.consent.data == NO_DATA {
+        let party = server_file(settings, &file, &place)?;
+        std::fs::write(folder.join("study.toml"), text).map_err(failed)?;
+        std::fs::write(folder.join("party.toml"), party).map_err(failed)?;
+        return Ok(folder);
+    }
     let set = settings.data.get(&order.consent.data);
     let bounds = set.map(|set| super::consented::bounds(order.record, order.me, order.consent, set));
     let bounds = bounds.transpose()?.flatten();
@@ -193,23 +200,46 @@ pub fn party_file(
     let me = me.ok_or_else(|| Error::input("this organisation is no party of the study"))?;
     let path = |path: &Path| quoted(&absolute(path).to_string_lossy());
     let rows = crate::findings::place(settings, data)?;
-    let memory = settings.policy.jobs_memory / settings.policy.max_jobs.max(1);
     let mut text = format!(
         "study = \"study.toml\"\nas = {}\nidentity = {}\ndata = {}\nmemory = \"{}M\"\n\
          ledger = {}\nreport = {}\nlineage = {}\nwork = \"work\"\n",
         quoted(&me.name),
         path(&settings.identity),
         path(&rows),
-        (memory >> 20).max(64),
+        memory(settings),
         path(&settings.ledger),
         quoted(report),
         quoted(&set.lineage),
     );
+    if let Some(salt) = set.salt.as_ref().filter(|_| study.first().matching.matcher.features().salted) {
+        text.push_str(&format!("salt = {}\n", path(salt)));
+    }
     if study.first().servers.is_none() {
         text.push_str("state = \"state\"\nspool = true\n");
     }
     meets(&mut text, place);
     bounds(&mut text, settings, study, set);
+    Ok(text)
+}
+
+/// MiB of one process.
+fn memory(settings: &HouseSettings) -> u64 {
+    (settings.policy.jobs_memory / settings.policy.max_jobs.max(1) >> 20).max(64)
+}
+
+/// The party file of a server: this study alone, and no data.
+fn server_file(settings: &HouseSettings, study: &StudyFile, place: &JobPlace) -> Result<String, Error> {
+    let key = net::Identity::load(&settings.identity)?.fingerprint().to_string();
+    let server = server_of(study.first(), &key);
+    let server = server.ok_or_else(|| Error::input("this organisation is no server of the study"))?;
+    let mut text = format!(
+        "study = \"study.toml\"\nas = {}\nidentity = {}\nmemory = \"{}M\"\n",
+        quoted(&server.name),
+        quoted(&absolute(&settings.identity).to_string_lossy()),
+        memory(settings),
+    );
+    meets(&mut text, place);
+    text.push_str(&format!("\n[policy]\nstudies = [{}]\n", quoted(&study.hash().full())));
     Ok(text)
 }
 
