@@ -2,6 +2,7 @@
 //! says what an organisation says.
 
 mod own_key;
+mod serving;
 mod weighed;
 
 use super::House;
@@ -159,7 +160,11 @@ impl Pair {
         let text = text.replace(keys[0], &self.own.fingerprint().to_string());
         let text = text.replace(keys[1], &self.peer.fingerprint().to_string());
         let text = text.replace("1954 poliomyelitis field trial, placebo-control areas", title);
-        let told = crate::told::tell(&text, "", None).expect("a study");
+        self.proposed_text(&text, note)
+    }
+
+    fn proposed_text(&self, text: &str, note: &str) -> (ProposalId, String) {
+        let told = crate::told::tell(text, "", None).expect("a study");
         let proposed = ProposedStudy {
             text: told.text.clone(),
             program: base::unhex(&told.program).expect("a hash"),

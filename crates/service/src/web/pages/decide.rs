@@ -23,7 +23,6 @@ use net::KeyFingerprint;
 use page::form::{FormField, button, choice, hidden, lines_field};
 use page::markup::{Markup, element, text, words};
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
-use study::StudyFile;
 
 /// Reasons that people give, and what they read.
 const REASONS: [(&str, &str, ClosingCode); 5] = [
@@ -37,7 +36,7 @@ const REASONS: [(&str, &str, ClosingCode); 5] = [
 /// Our data sets that studies of the other parties may use; of those the one that was given, once it was.
 pub fn sets<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v DataSet)> {
     let settings = visit.settings();
-    let owners = owners(study);
+    let owners = study.record.owners();
     if !owners.iter().any(|key| visit.us() == Some(*key)) {
         return Vec::new();
     }
@@ -49,20 +48,12 @@ pub fn sets<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v
     settings.data.iter().filter(|(name, set)| fits(name, set)).collect()
 }
 
-/// The keys of those whose data meet: who only computes sees shares.
-fn owners(study: &StudySeen) -> Vec<KeyFingerprint> {
-    let all = study.record.parties();
-    let file = (all.len() > 2).then(|| StudyFile::parse("the study", &study.record.proposed().text));
-    let Some(Ok(file)) = file else { return all.to_vec() };
-    file.parties.iter().filter_map(|party| party.key.parse().ok()).collect()
-}
-
 /// Whether this organisation would compute the study and owns none of its data, and this person decides on
 /// that: a steward of everything.
 fn serves(visit: &Visit<'_>, study: &StudySeen) -> bool {
     let subject = StudySubject { by: &study.row.by, data: None, given: false };
     study.me.is_some()
-        && !owners(study).iter().any(|key| visit.us() == Some(*key))
+        && !study.record.owners().iter().any(|key| visit.us() == Some(*key))
         && visit.may(Action::Decide, Subject::Study(subject))
         && visit.may(Action::RulesAsSteward, Subject::House)
 }
