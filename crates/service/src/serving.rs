@@ -1,5 +1,5 @@
-//! Studies that four servers compute, where this organisation is one of the servers and owns none of the data:
-//! what its rules say, who consents, and what is signed. It sees shares, so nothing of it is charged.
+//! Studies that four servers compute, where this organisation is one of the servers and owns none of the
+//! data: what its rules say, who consents, and what is signed. It sees shares, so nothing of it is charged.
 
 use crate::policy::broken;
 use crate::roles::{Action, Asker, StudySubject, Subject, may};

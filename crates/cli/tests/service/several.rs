@@ -1,6 +1,6 @@
 //! Studies of more than two organisations, with a service each: three that measure together, and two owners
-//! with four servers. What one says goes to all others over pairwise links, and what one hears may come in any
-//! order.
+//! with four servers. What one says goes to all others over pairwise links, and what one hears may come in
+//! any order.
 
 use crate::houses::Houses;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};

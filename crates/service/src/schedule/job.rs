@@ -224,7 +224,7 @@ pub fn party_file(
 
 /// MiB of one process.
 fn memory(settings: &HouseSettings) -> u64 {
-    (settings.policy.jobs_memory / settings.policy.max_jobs.max(1) >> 20).max(64)
+    ((settings.policy.jobs_memory / settings.policy.max_jobs.max(1)) >> 20).max(64)
 }
 
 /// The party file of a server: this study alone, and no data.

@@ -1,7 +1,7 @@
 //! Who meets whom in a run: who listens at a port of its own, and who goes where.
 //!
-//! Of two parties whoever offers a port listens. More of them stand in one order, that of `tacit run`: servers
-//! by name, then owners as the study has them. Each goes to all before it, so all but the last listen.
+//! Of two parties whoever offers a port listens. More of them stand in one order, that of `tacit run`:
+//! servers by name, then owners as the study has them. Each goes to all before it, so all but the last listen.
 
 use crate::link::peer_of;
 use crate::settings::HouseSettings;
