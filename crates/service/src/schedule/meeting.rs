@@ -1,7 +1,8 @@
 //! Who meets whom in a run: who listens at a port of its own, and who goes where.
 //!
 //! Of two parties whoever offers a port listens. More of them stand in one order, that of `tacit run`:
-//! servers by name, then owners as the study has them. Each goes to all before it, so all but the last listen.
+//! servers by name, then owners as the study has them. Each goes to all before it, and all but the last
+//! listen.
 
 use crate::link::peer_of;
 use crate::settings::HouseSettings;
@@ -10,9 +11,12 @@ use net::KeyFingerprint;
 use statements::{ProposalRecord, RunOffer};
 use study::Study;
 
+/// A party of a run: its name in the study, and its key.
+type RunParty<'s> = (&'s str, KeyFingerprint);
+
 /// The parties of a run in the order in which they meet.
 pub struct RunOrder<'s> {
-    all: Vec<(&'s str, KeyFingerprint)>,
+    all: Vec<RunParty<'s>>,
     me: usize,
 }
 
@@ -74,11 +78,7 @@ impl<'s> RunOrder<'s> {
     }
 
     /// Whether this party listens, and whom it goes to.
-    fn meets(
-        &self,
-        record: &ProposalRecord,
-        offers: &[RunOffer],
-    ) -> Result<(bool, &[(&'s str, KeyFingerprint)]), Error> {
+    fn meets(&self, record: &ProposalRecord, offers: &[RunOffer]) -> Result<(bool, &[RunParty<'s>]), Error> {
         if !self.is_of_two() {
             return Ok((self.is_gone_to(), &self.all[..self.me]));
         }
@@ -164,6 +164,10 @@ pub fn host(address: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::RulesFile;
+    use net::Identity;
+    use statements::ProposedStudy;
+    use std::path::Path;
     use study::StudyFile;
 
     /// The names of those before and after a party of an example.
@@ -189,5 +193,62 @@ mod tests {
         let key: KeyFingerprint = of("9").parse().expect("a key");
         let file = StudyFile::parse("the study", served).expect("a study");
         assert!(RunOrder::of(file.first(), &key).is_err());
+    }
+    /// Three shops with keys, their study, and the rules of the last one, which goes to both others.
+    fn shops(rules: &str) -> (ProposalRecord, StudyFile, Vec<KeyFingerprint>, HouseSettings) {
+        let all: Vec<Identity> = (0..3).map(|_| Identity::generate().expect("a key")).collect();
+        let keys: Vec<KeyFingerprint> = all.iter().map(Identity::fingerprint).collect();
+        let text = include_str!("../../../../examples/lift-several.toml");
+        let mut text = study::canonical("the study", text).expect("a study");
+        for (key, digit) in keys.iter().zip(["1", "2", "3"]) {
+            text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &key.to_string());
+        }
+        let file = StudyFile::parse("the study", &text).expect("a study");
+        let (note, windows) = (String::new(), Vec::new());
+        let proposed = ProposedStudy { text, program: [2; 32], note, expires_ms: 2, windows, nonce: [1; 16] };
+        let first = ProposalRecord::propose(&all[0], 1, proposed).expect("proposes");
+        let record = ProposalRecord::open(first).expect("a proposal");
+        let peer = |at: usize| format!("[peers.shop-{at}]\nkey = \"{}\"\n{rules}", keys[at]);
+        let text = format!(
+            "format = \"tacit-service/1\"\nname = \"cinema\"\nidentity = \"own.key\"\nstore = \
+             \"service.db\"\nledger = \"own.ledger\"\n{}{}",
+            peer(0),
+            peer(1)
+        );
+        let settings = RulesFile::parse(Path::new("service.toml"), &text).expect("rules");
+        (record, file, keys, settings)
+    }
+
+    #[test]
+    fn the_last_of_three_goes_to_both_others_at_ports_of_their_ranges() {
+        let rules = "address = \"shop.example:7000\"\nrun_ports = \"7001-7002\"\n";
+        let (record, file, keys, settings) = shops(rules);
+        let order = RunOrder::of(file.first(), &keys[2]).expect("a party");
+        assert!(order.unmet(&settings).is_empty() && !order.is_gone_to());
+        let offers = |ports: [u16; 3]| {
+            let port = |key: &KeyFingerprint| ports[keys.iter().position(|one| one == key).expect("a party")];
+            let offer = |key| RunOffer {
+                run: 1,
+                goes_on: false,
+                nonce: [3; 16],
+                earliest_ms: 1,
+                latest_ms: 2,
+                port: port(key),
+            };
+            record.parties().iter().map(offer).collect::<Vec<_>>()
+        };
+        let place = order.place(&settings, &record, &offers([7001, 7002, 0])).expect("a place");
+        let at = |name: &str, port| (name.to_owned(), format!("shop.example:{port}"));
+        assert_eq!(place.peers, [at("paper", 7001), at("bakery", 7002)]);
+        assert_eq!((place.listen, place.peer), (None, None));
+        let wrong = |ports| order.wrong_port(&settings, &record, &offers(ports)).expect("looks");
+        assert_eq!(wrong([7001, 7002, 0]), None);
+        assert!(wrong([7001, 22, 0]).expect("wrong").contains("shop-1 wants to run on port 22"));
+        // Without an address it is told before anything runs.
+        let (_, file, keys, settings) = shops("");
+        let order = RunOrder::of(file.first(), &keys[2]).expect("a party");
+        assert_eq!(order.unmet(&settings).len(), 2);
+        let first = RunOrder::of(file.first(), &keys[0]).expect("a party");
+        assert!(first.unmet(&settings)[0].contains("there is no [link]"));
     }
 }
