@@ -101,7 +101,7 @@ pub enum ServiceAction {
     /// Try a study on made-up rows for the service, which says study, rows and memory on standard input
     #[command(hide = true)]
     Rehearse,
-    /// Propose a study to the other organisation
+    /// Propose a study to the other organisations
     Propose(studies::ProposeArgs),
     /// List studies, the newest first: those that are not over
     Studies {
@@ -113,7 +113,7 @@ pub enum ServiceAction {
     },
     /// Say how a study stands: what was said, runs, the report
     Status(studies::NamedStudy),
-    /// Consent to a study, with a data set
+    /// Consent to a study, with a data set or as a server
     Consent(studies::AgreeArgs),
     /// Refuse a study
     Refuse(studies::ClosingArgs),

@@ -353,7 +353,8 @@ fn hidden_sizes(study: &Study) -> Result<Option<String>, Error> {
         format!(" (about {}, give or take {}, in the size of the match)", count(mean), count(2 * sigma))
     });
     Ok(Some(format!(
-        "sizes are exact here: in a run, rows of nobody hide them{many}; a program over `rows any` counts these"
+        "sizes are exact here: rows of nobody hide them in a run{many}, and a program over `rows any` \
+         counts these"
     )))
 }
 
