@@ -159,7 +159,12 @@ fn in_short(file: &StudyFile, built: &[Built], us: &str, rho: &BTreeMap<String, 
     let is_about_groups = !study.only_matches() && !built.iter().any(told);
     let others: Vec<_> = file.parties.iter().filter(|party| party.key != us).collect();
     let names = others.iter().map(|party| party.name.as_str()).collect::<Vec<_>>().join(" and ");
+    // A server has no rows, and is told what the parties are.
+    let takes_part = us.is_empty() || others.len() < file.parties.len();
     lines.push(match is_about_groups {
+        _ if !takes_part => {
+            format!("Nobody of {names} can read a row of another: what is sent is encrypted.")
+        }
         true => format!(
             "{names} cannot read a row of yours: what is sent is encrypted. What comes out are numbers about \
              groups of people, never a list of them."
@@ -179,7 +184,7 @@ fn in_short(file: &StudyFile, built: &[Built], us: &str, rho: &BTreeMap<String, 
                 .to_owned(),
         });
     }
-    for party in others {
+    for party in others.into_iter().filter(|_| takes_part) {
         let Some(rho) = positive(&party.name) else { continue };
         lines.push(format!(
             "Of one person: somebody at {} who knew the rows of everybody else, and had to guess which of \
