@@ -16,8 +16,10 @@ pub use job::{Jobs, party_file};
 
 use crate::agree::BY_RULE;
 use crate::link::now_ms;
-use crate::settings::{AutoStudy, HouseSettings};
-use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker, UNHEARD};
+use crate::settings::{AutoStudy, DataSet, HouseSettings};
+use crate::store::{
+    OwnConsent, ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker, UNHEARD,
+};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
@@ -406,6 +408,7 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
         return Ok(Some("this organisation is no party of the study".to_owned()));
     };
     let mut all = crate::weigh::rules(&look.settings, set, &file, me);
+    all.extend(against_terms(look, &own, set));
     let proposer = look.record.parties()[look.record.proposer()];
     if let Some((name, peer)) = crate::link::peer_of(&look.settings, &proposer) {
         let kind = crate::policy::kind_of(file.first());
@@ -427,6 +430,26 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
         all.push("it was consented to by policy.auto, which does not name it any more".to_owned());
     }
     Ok((!all.is_empty()).then(|| format!("the rules do not allow it any more: {}", all.join("; "))))
+}
+
+/// What the rules that hold now, and what is kept of the own consent, say against its terms.
+fn against_terms(look: &Look<'_>, own: &OwnConsent, set: &DataSet) -> Vec<String> {
+    let Some(terms) = look.record.terms(look.me) else { return Vec::new() };
+    let mut all = Vec::new();
+    all.extend(crate::policy::delta_beyond(&look.settings.policy, &terms.charges));
+    if !own.opens(&terms.data) {
+        let why = "what is kept here of the own consent, data and lineage, is not what was signed: withdraw \
+                   the study, and have it proposed again";
+        all.push(why.to_owned());
+    }
+    match &own.lineage {
+        Some(agreed) if *agreed != set.lineage => all.push(format!(
+            "it would be charged to the lineage {}, and what was consented to is charged to {agreed}",
+            set.lineage
+        )),
+        _ => {}
+    }
+    all
 }
 
 /// Whether the data are those of the consent.
