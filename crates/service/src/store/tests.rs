@@ -284,9 +284,9 @@ fn stores_of_before_are_read_and_brought_up_to_date() {
 
 /// Tables with their columns, indices and triggers: a store that was brought up to date is as a new one.
 fn schema(connection: &rusqlite::Connection) -> Vec<String> {
-    let sql = "SELECT o.type || ' ' || o.name || ' ' || coalesce((SELECT group_concat(c.name || ' ' || c.type \
-               || ' ' || c.\"notnull\" || ' ' || coalesce(c.dflt_value, '-')) FROM pragma_table_info(o.name) \
-               AS c), '') FROM sqlite_schema AS o ORDER BY o.type, o.name";
+    let sql = "SELECT o.type || ' ' || o.name || ' ' || coalesce((SELECT group_concat(c.name || ' ' || \
+               c.type || ' ' || c.\"notnull\" || ' ' || coalesce(c.dflt_value, '-')) \
+               FROM pragma_table_info(o.name) AS c), '') FROM sqlite_schema AS o ORDER BY o.type, o.name";
     let mut select = connection.prepare(sql).expect("reads");
     let rows = select.query_map([], |row| row.get(0)).expect("reads");
     rows.collect::<Result<_, _>>().expect("reads")
