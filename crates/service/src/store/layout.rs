@@ -27,7 +27,7 @@ const STEPS: [LayoutStep; 12] = [
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
 
 /// The version that this program writes.
-const VERSION: i32 = STEPS.len() as i32;
+pub(super) const VERSION: i32 = STEPS.len() as i32;
 
 const V1: &str = "
 CREATE TABLE accounts (

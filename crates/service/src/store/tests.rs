@@ -255,6 +255,8 @@ const FIXTURES: [(i32, &str); 9] = [
 
 #[test]
 fn stores_of_before_are_read_and_brought_up_to_date() {
+    let newest = FIXTURES[FIXTURES.len() - 1].0;
+    assert_eq!(newest + 1, layout::VERSION, "keep a store of the layout before: sqlite3 service.db .dump");
     for (version, fixture) in FIXTURES {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("service.db");
