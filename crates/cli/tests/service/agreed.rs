@@ -294,14 +294,14 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     std::fs::write(&path, format!("{before}\ndata = \"{}{}", "0".repeat(64), &data[64..])).expect("written");
     let refused = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
-        let done = command.args(["run", "party.toml"]).current_dir(jobs.path()).output();
+        let done = command.args(["run", "party.toml", "--new-lineage"]).current_dir(jobs.path()).output();
         let done = done.expect("tacit starts");
         let error = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(!done.status.success(), "{error}");
         error
     };
     assert!(refused().contains("not those that were consented to"), "{}", refused());
-    // Nor is another account charged than that of the consent.
+    // Nor is another account charged than that of the consent, though its data be called new.
     let own = format!("\nlineage = \"{}\"\n", NAMES[0]);
     assert_eq!(text.matches(&own).count(), 2, "{text}");
     std::fs::write(&path, text.replacen(&own, "\nlineage = \"other\"\n", 1)).expect("written");
