@@ -9,7 +9,7 @@ mod plots;
 pub(crate) mod samples;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use plots::stripes;
 

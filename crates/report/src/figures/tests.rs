@@ -1,5 +1,5 @@
 use super::*;
-use crate::html::samples;
+use crate::html::tests::all;
 use std::collections::BTreeSet;
 
 /// A picture that was taken apart again.
@@ -108,7 +108,7 @@ fn legend_and_caption_go_along() {
 fn all_figures_of_reports_are_drawn() {
     let mut classes = BTreeSet::new();
     let mut figures = 0;
-    for (name, report) in samples::all() {
+    for (name, report) in all() {
         let page = html::render(&report);
         let all = ReportFigure::of(&report).expect("well-formed");
         assert_eq!(all.len(), page.matches("role=\"img\"").count(), "{name}");
@@ -160,6 +160,6 @@ fn a_picture_has_a_largest_size() {
         bytes.map(|bytes| Decoded::of(&bytes).size.0)
     };
     assert_eq!([2_400, 2_500, 9_900].map(|height| wide(height).expect("fits")), [2 * WIDTH, WIDTH, WIDTH]);
-    let refused = wide(10_000).err().expect("too large").to_string();
+    let refused = wide(10_000).expect_err("too large").to_string();
     assert!(refused.contains("rows of pixels of a picture"), "{refused}");
 }

@@ -532,23 +532,3 @@ pub fn stored() -> RunReport {
     (report.stored, report.stages, report.seconds, report.bytes) = (true, vec![], 0.01, 0);
     report
 }
-
-/// All of them, by name.
-pub fn all() -> Vec<(&'static str, RunReport)> {
-    vec![
-        ("registry", registry()),
-        ("hospitals", hospitals()),
-        ("shop", shop()),
-        ("program", program()),
-        ("derived", derived()),
-        ("both derived", both_derived()),
-        ("hostile", hostile()),
-        ("broken", broken_numbers()),
-        ("stored", stored()),
-        ("both", both()),
-        ("both by groups", both_by_groups()),
-        ("both of a program", both_of_a_program()),
-        ("nothing", nothing()),
-        ("many", many()),
-    ]
-}

@@ -1,10 +1,30 @@
 use super::render;
-use super::samples::{self, all};
+use super::samples;
 use crate::wording::{self, MeanScale, label};
 use crate::{CellView, DerivedView, LiftView, ResultView, RunReport};
 use page::numbers::{grouped, p_value, significant};
 use page::svg;
 use roxmltree::{Document, Node, ParsingOptions};
+
+/// All samples, by name.
+pub(crate) fn all() -> Vec<(&'static str, RunReport)> {
+    vec![
+        ("registry", samples::registry()),
+        ("hospitals", samples::hospitals()),
+        ("shop", samples::shop()),
+        ("program", samples::program()),
+        ("derived", samples::derived()),
+        ("both derived", samples::both_derived()),
+        ("hostile", samples::hostile()),
+        ("broken", samples::broken_numbers()),
+        ("stored", samples::stored()),
+        ("both", samples::both()),
+        ("both by groups", samples::both_by_groups()),
+        ("both of a program", samples::both_of_a_program()),
+        ("nothing", samples::nothing()),
+        ("many", samples::many()),
+    ]
+}
 
 fn parse(page: &str) -> Document<'_> {
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };

@@ -25,7 +25,7 @@ impl Patience {
     fn tells(&mut self, silent: Duration) -> Option<u64> {
         let tells = !self.told && silent > self.after;
         self.told |= tells;
-        tells.then(|| self.after.as_secs())
+        tells.then_some(self.after.as_secs())
     }
 
     /// Somebody is heard; whether silence was told.
