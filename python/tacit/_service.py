@@ -185,7 +185,7 @@ class Service:
             return Report.load(path)
 
     def file(self, study: str, name: str) -> bytes:
-        """A file of its report: ``report.html``, ``numbers.csv``, ``public.json``, a figure."""
+        """A file of its report: ``report.html``, ``numbers.csv``, ``public.json``, a figure (``forest.png``)."""
         status, body = self._ask("GET", f"/studies/{_part(study)}/report/{_part(name)}")
         if status != 200:
             self._good(status, body)
