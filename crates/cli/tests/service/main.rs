@@ -2,9 +2,12 @@
 
 mod agreed;
 mod api;
+mod clocks;
+mod crowd;
 mod demo;
 mod hostile;
 mod house;
+mod metrics;
 mod pages;
 mod sides;
 mod threats;

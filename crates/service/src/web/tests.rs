@@ -2,6 +2,7 @@
 //! says what an organisation says.
 
 mod own_key;
+mod threats;
 mod weighed;
 
 use super::House;
