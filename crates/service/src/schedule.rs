@@ -380,6 +380,9 @@ fn delays(look: &Look<'_>) -> Option<&'static str> {
     if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
         return Some("quiet hours");
     }
+    if house.log_is_being_read() {
+        return Some("the audit log is still being held against what others have signed of it");
+    }
     look.peers().find_map(|peer| match house.links().of(&peer) {
         _ if house.log_is_behind_for(&peer) => {
             Some("the audit log here is not the one that the peer has signed")

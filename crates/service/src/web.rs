@@ -152,6 +152,11 @@ impl House {
         self.watch.seen().contradicted_by.contains(peer)
     }
 
+    /// Whether the log here is still being held against what peers have signed, after the service began.
+    pub(crate) fn log_is_being_read(&self) -> bool {
+        self.watch.begins()
+    }
+
     /// Where the folders of runs are: beside the store.
     #[must_use]
     pub fn jobs_folder(&self) -> PathBuf {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The first client whose address no other has.
-const FREE: usize = 300;
+pub const FREE: usize = 300;
 
 /// Times of requests.
 #[derive(Default)]

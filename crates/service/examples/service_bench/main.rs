@@ -118,6 +118,7 @@ impl Bench {
         self.crowd(&cookies, seconds);
         self.streams(&cookies);
         self.at_once(&cookies);
+        self.unknown_names();
         std::thread::sleep(rest);
         megabytes(&format!("memory, {} s after all that", rest.as_secs()), self.memory(), 40.0);
         self.log(&tokens[0]);
@@ -254,6 +255,25 @@ impl Bench {
         let (let_in, put_off, times) = sign_ins_at_once(&self.page, &people, 40, others);
         let what = format!("pages of others while 40 sign in at once ({let_in} let in, {put_off} put off)");
         bounded(&what, &times, 50.0, "");
+    }
+
+    /// Wrong passwords of names that there are, and of others, by turns.
+    fn unknown_names(&self) {
+        let mut times = [Times::default(), Times::default()];
+        for number in 0..2 * PEOPLE {
+            for (kind, name) in [name(number % PEOPLE), format!("nobody-{number}")].iter().enumerate() {
+                // An address waits after thirty wrong ones.
+                let mut browser = self.page.connect(load::FREE + 50 * (1 + number / 10));
+                let fields = [("name", name.as_str()), ("password", "wandering copper kettle")];
+                let asked = Instant::now();
+                browser.send("/sign-in", None, &fields).is(401);
+                times[kind].take(asked.elapsed());
+            }
+        }
+        let [known, unknown] = times.map(|times| ms(times.of_thousand(500)));
+        let measured = format!("{:.2} ({unknown:.0} and {known:.0} ms)", unknown / known);
+        let what = "wrong passwords: unknown names over known ones, medians";
+        row(what, &measured, "0.8 to 1.25", (0.8..1.25).contains(&(unknown / known)));
     }
 
     fn log(&self, token: &str) {
