@@ -122,13 +122,14 @@ pub fn look(house: &House, now: u64) {
     let kept = if due { take_away(&house.store, &settings, now) } else { Ok(()) };
     let mut witnesses = std::mem::take(&mut house.watch.seen().witnesses);
     let compared = compared(&mut witnesses, &house.store, &settings);
-    let looked = compared.and_then(|found| bear_witness(house, &witnesses, now).map(|()| found));
+    let told = if compared.is_ok() { bear_witness(house, &witnesses, now) } else { Ok(()) };
     let mut seen = house.watch.seen();
     seen.witnesses = witnesses;
-    let looked = looked.map(|found| {
+    let looked = compared.map(|found| {
         (seen.of_own, seen.of_peers) = (found.of_own, found.of_peers);
         (seen.restored_ms, seen.contradicted_by) = (found.restored_ms, found.contradicted_by);
     });
+    let looked = looked.and(told);
     if due {
         seen.cut = now;
     }
