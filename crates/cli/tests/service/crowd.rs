@@ -63,8 +63,9 @@ fn two_hundred_people_are_answered_at_once_and_each_sees_their_own() {
     for name in &names {
         house.tacit(&["account", "add"], &[name, "--role", "steward"]);
     }
+    let of = |name| (0..SESSIONS).map(|_| session(&house, name)).collect::<Vec<_>>();
     let all: Vec<(&String, String)> =
-        names.iter().flat_map(|name| (0..SESSIONS).map(|_| (name, session(&house, name)))).collect();
+        names.iter().flat_map(|name| of(name).into_iter().map(move |cookie| (name, cookie))).collect();
     let (asked, listening) = (Barrier::new(all.len()), Barrier::new(all.len() + 1));
     std::thread::scope(|scope| {
         let people = all.iter().enumerate().map(|(at, (name, cookie))| {

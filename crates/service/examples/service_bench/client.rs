@@ -95,7 +95,7 @@ impl Reply {
 impl Browser {
     pub fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         self.say(method, path, headers, body);
-        let head = self.read_until(b"\r\n\r\n");
+        let head = self.read_until(b"\r\n\r\n").expect("it answers");
         let mut reply = Reply {
             status: head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status"),
             head,
@@ -103,7 +103,7 @@ impl Browser {
         };
         let length = reply.header("content-length").map_or(0, |text| text.parse().expect("a length"));
         while self.held.len() < length {
-            self.more();
+            self.more().expect("it answers");
         }
         let rest = self.held.split_off(length);
         reply.body = String::from_utf8(std::mem::replace(&mut self.held, rest)).expect("UTF-8");
@@ -120,21 +120,25 @@ impl Browser {
     }
 
     /// What comes up to some bytes and with them.
-    pub fn read_until(&mut self, end: &[u8]) -> String {
+    pub fn read_until(&mut self, end: &[u8]) -> std::io::Result<String> {
         loop {
             if let Some(at) = self.held.windows(end.len()).position(|bytes| bytes == end) {
                 let rest = self.held.split_off(at + end.len());
-                return String::from_utf8(std::mem::replace(&mut self.held, rest)).expect("UTF-8");
+                return Ok(String::from_utf8(std::mem::replace(&mut self.held, rest)).expect("UTF-8"));
             }
-            self.more();
+            self.more()?;
         }
     }
 
-    fn more(&mut self) {
+    fn more(&mut self) -> std::io::Result<()> {
         let mut bytes = [0; 16 << 10];
-        let read = self.stream.read(&mut bytes).expect("it answers");
-        assert!(read > 0, "the service ended the connection");
-        self.held.extend_from_slice(&bytes[..read]);
+        match self.stream.read(&mut bytes)? {
+            0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                self.held.extend_from_slice(&bytes[..read]);
+                Ok(())
+            }
+        }
     }
 
     /// A form as a browser sends it from a page of the service.

@@ -103,7 +103,7 @@ impl Streams {
         for (client, cookie) in cookies.iter().enumerate() {
             let mut browser = page.connect(client);
             browser.say("GET", "/events", &[("Cookie", cookie)], "");
-            assert!(browser.read_until(b"\r\n\r\n").contains(" 200 "), "no stream");
+            assert!(browser.read_until(b"\r\n\r\n").expect("it answers").contains(" 200 "), "no stream");
             let send = send.clone();
             std::thread::spawn(move || listen(client, browser, &send));
         }
@@ -127,8 +127,7 @@ impl Streams {
 }
 
 fn listen(client: usize, mut browser: Browser, send: &mpsc::Sender<(usize, Instant)>) {
-    loop {
-        browser.read_until(b"event: changed\n");
+    while browser.read_until(b"event: changed\n").is_ok() {
         if send.send((client, Instant::now())).is_err() {
             return;
         }

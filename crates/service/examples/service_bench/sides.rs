@@ -57,7 +57,7 @@ impl Sides {
     pub fn study(&self, with_clinic: bool, title: &str) -> String {
         let other = if with_clinic { &self.clinic } else { &self.keys[1] };
         let keys = [&self.keys[0], other].map(|key| key.fingerprint().to_string());
-        let text = lift_study(&self.options, &keys[0], &keys[1], true);
+        let text = lift_study(&self.options, &keys[0], &keys[1], false);
         let titled = text.replace("Generated lift study", title);
         study::canonical("the study", &titled).expect("a study")
     }
