@@ -20,6 +20,8 @@ const DAY: u64 = 24 * HOUR;
 /// all but [`TO_DECIDE`] to decide.
 const ANSWERED: u64 = 87;
 const CLOSED: u64 = 10;
+/// Lines of each run.
+const LINES: u32 = 10;
 /// Proposals of the peer that wait for a steward.
 const TO_DECIDE: u64 = 20;
 
@@ -47,7 +49,7 @@ impl RunSample {
             let file = store.report_file(&row.id, name).expect("reads").expect("the run left it");
             (name.to_owned(), file.content)
         };
-        let lines = store.lines(&row.id, 1, 0, 1_000).expect("reads");
+        let lines = store.lines(&row.id, 1, 0, LINES).expect("reads");
         let lines = lines.into_iter().map(|line| line.line).collect();
         Self { files: ["report.json", "report.html"].map(file).into(), lines }
     }
@@ -72,7 +74,11 @@ pub fn fill(sides: &Sides, studies: u64, entries: u64, sample: &RunSample) -> Fi
     std::fs::copy(&kept, &path).expect("copied");
     let filled = {
         let store = Store::open(&path).expect("opens");
-        let author = Author { sides, store: &store, rules: store.accepted().expect("reads").map(|a| a.hash) };
+        let rules = store.accepted().expect("reads").map(|accepted| accepted.hash);
+        let text = sides.study(true, "Any");
+        let file = StudyFile::parse("the study", &text).expect("a study");
+        let side = CheckedSide::of_study(file, text).expect("a study that can be run");
+        let author = Author { sides, store: &store, rules, program: side.built[0].program.hash() };
         let mut filled = Filled::default();
         for number in 0..studies {
             author.study(number, studies, sample, &mut filled);
@@ -106,6 +112,8 @@ struct Author<'a> {
     sides: &'a Sides,
     store: &'a Store,
     rules: Option<[u8; 32]>,
+    /// The hash of the program of all studies: titles are not in it.
+    program: [u8; 32],
 }
 
 impl Author<'_> {
@@ -125,19 +133,16 @@ impl Author<'_> {
     fn study(&self, number: u64, of: u64, sample: &RunSample, filled: &mut Filled) {
         let at_ms = 1_000 * service::now() - 2 * HOUR * (of - number);
         let text = self.sides.study(true, &format!("Campaign {number}, autumn"));
-        let file = StudyFile::parse("the study", &text).expect("a study");
-        let side = CheckedSide::of_study(file, text.clone()).expect("a study that can be run");
         let mut nonce = [0; 16];
         nonce[..8].copy_from_slice(&number.to_le_bytes());
         let proposed = ProposedStudy {
             text,
-            program: side.built[0].program.hash(),
+            program: self.program,
             note: "As agreed on the telephone.".to_owned(),
             expires_ms: at_ms + 60 * DAY,
             windows: Vec::new(),
             nonce,
         };
-        let program = proposed.program;
         let left = of - number;
         let to_decide = left <= TO_DECIDE;
         let record = if to_decide || number % 2 == 1 {
@@ -150,7 +155,7 @@ impl Author<'_> {
         if to_decide {
             filled.to_decide.push(study);
         } else if left <= of * (100 - ANSWERED - CLOSED) / 100 {
-            self.consents(&id, at_ms, program);
+            self.consents(&id, at_ms);
             filled.waiting.push(study);
         } else if number % (ANSWERED + CLOSED) < CLOSED {
             let reason = ClosingReason { code: ClosingCode::Purpose, text: "Not for this.".to_owned() };
@@ -160,20 +165,20 @@ impl Author<'_> {
             };
             self.store.say(self.speaker(at_ms + HOUR), &id, said).expect("says");
         } else {
-            self.consents(&id, at_ms, program);
-            self.peer_says(&id, at_ms, Said::Consent(Box::new(self.terms(at_ms, program))));
+            self.consents(&id, at_ms);
+            self.peer_says(&id, at_ms, Said::Consent(Box::new(self.terms(at_ms))));
             self.runs(&id, at_ms, sample);
             filled.answered.push(study);
         }
         self.are_had(&id, at_ms + HOUR);
     }
 
-    fn terms(&self, at_ms: u64, program: [u8; 32]) -> ConsentTerms {
+    fn terms(&self, at_ms: u64) -> ConsentTerms {
         let clinic = self.sides.clinic.fingerprint();
         let bound =
             |viewer, delta: &str| ChargeBound { viewer, rho: "1/5".to_owned(), delta: delta.to_owned() };
         ConsentTerms {
-            program,
+            program: self.program,
             charges: vec![bound(None, "0"), bound(Some(clinic), "1/1000000")],
             words: digest_of_words(WORDS),
             data: commit_to_data(&[1; 32], &[2; 32]),
@@ -185,7 +190,7 @@ impl Author<'_> {
         }
     }
 
-    fn consents(&self, id: &ProposalId, at_ms: u64, program: [u8; 32]) {
+    fn consents(&self, id: &ProposalId, at_ms: u64) {
         let own = OwnConsent {
             by: COMMAND_LINE.to_owned(),
             data: "rows".to_owned(),
@@ -198,7 +203,7 @@ impl Author<'_> {
         };
         let right =
             ConsentRight { rules: self.rules, stewards: &[], separate: true, approval: None, keys: &[] };
-        let terms = self.terms(at_ms, program);
+        let terms = self.terms(at_ms);
         self.store.consent(self.speaker(at_ms), id, terms, &own, &right).expect("consents");
     }
 
