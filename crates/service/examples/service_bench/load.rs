@@ -39,12 +39,14 @@ pub fn processor_time(process: u32) -> Duration {
     Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Resident memory of a process, in megabytes.
-pub fn memory(process: u32) -> f64 {
+/// Resident memory of a process in megabytes: all of it, and of that what is no file's, as its program is.
+pub fn memory(process: u32) -> [f64; 2] {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("resident memory");
-    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kib * 1_024.0 / 1e6
+    ["VmRSS:", "RssAnon:"].map(|name| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("resident memory");
+        let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kib * 1_024.0 / 1e6
+    })
 }
 
 /// Requests one after the other on one connection, each as another one of those who are signed in: `headers`
