@@ -197,39 +197,6 @@ fn a_party_file_holds_a_run_to_the_consent() {
     assert_eq!(read(&folder).expect("bounds").data, Some([9; 32]));
 }
 
-/// Of where a run goes the peer says the port, within the range that stands here for it, and nothing else.
-#[test]
-fn a_peer_chooses_no_address() {
-    let pair = Pair::new("");
-    let (id, _) = pair.proposed("A question", "");
-    let own = consented(&pair, &id);
-    let record = pair.house.store().standing(&id).expect("reads").expect("there");
-    let me = record.place(&pair.house.identity().expect("a key").fingerprint()).expect("a party");
-    let mut settings = (*pair.house.rules().settings).clone();
-    let peer = settings.peers.get_mut("hospitals").expect("a peer");
-    (peer.address, peer.run_ports) = (Some("hospitals.example:7000".into()), Some(7001..=7002));
-    let with = |port| {
-        let offer =
-            RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms: 2, port: 0 };
-        let mut offers = [offer; 2];
-        offers[1 - me].port = port;
-        offers
-    };
-    // Services that others run on that machine, the link's own port, ports of another organisation, none.
-    for port in [22, 80, 5432, 7000, 7003, 65_535, 0] {
-        let why = job::wrong_port(&settings, &record, me, &with(port));
-        assert!(why.is_some(), "port {port} would be dialled");
-    }
-    for port in [7001, 7002] {
-        assert_eq!(job::wrong_port(&settings, &record, me, &with(port)), None);
-        let offers = with(port);
-        let order = job::JobOrder { record: &record, me, run: 1, offers: &offers, consent: &own };
-        let folder = job::write(&settings, &pair.house.jobs_folder(), &order).expect("written");
-        let text = std::fs::read_to_string(folder.join("party.toml")).expect("a party file");
-        assert!(text.contains(&format!("peer = \"hospitals.example:{port}\"")), "{text}");
-    }
-}
-
 #[test]
 fn what_is_offered_takes_no_place_and_no_peer_has_the_last_one() {
     let clinic = "[peers.clinic]\nkey = \"tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\"";
