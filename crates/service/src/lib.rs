@@ -38,8 +38,8 @@ pub use rules::RulesStanding;
 pub use secrets::{SecretToken, SpokenCode};
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{
-    Account, ApiToken, COMMAND_LINE, NewApiToken, OutboxRow, ProposalFilter, ProposalRow, RecordedAct,
-    RunRow, Speaker, Store, TokenScope, kind_of,
+    Absorbed, Account, ApiToken, COMMAND_LINE, ConsentRight, NewApiToken, OutboxRow, OwnConsent, PeerSender,
+    ProposalFilter, ProposalRow, RecordedAct, RunLeft, RunRow, Speaker, Store, TokenScope, kind_of,
 };
 pub use web::{House, Listening, listen, now};
 pub use weigh::{WeighedStudy, weigh};

@@ -411,6 +411,9 @@ fn delays(look: &Look<'_>) -> Option<String> {
     if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
         return Some("quiet hours".to_owned());
     }
+    if house.log_is_being_read() {
+        return Some("the audit log is still being held against what others have signed of it".to_owned());
+    }
     look.peers().find_map(|peer| {
         let name = peer_of(settings, &peer).map_or_else(|| peer.short(), |(name, _)| name.to_owned());
         match house.links().of(&peer) {

@@ -11,6 +11,7 @@ mod backup;
 mod checks;
 mod confirmations;
 mod consents;
+mod counts;
 mod drafts;
 mod feed;
 mod layout;

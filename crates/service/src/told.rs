@@ -162,7 +162,7 @@ const TOGETHER: &str = "who puts several results about the same people together 
                         the budget bounds what all of them say";
 
 /// Studies that are kept, told.
-const SHELF: usize = 64;
+const SHELF: usize = 128;
 
 /// What was told of the last studies that somebody read: their pages are asked for again and again.
 #[derive(Default)]
@@ -176,8 +176,15 @@ impl ToldShelf {
     pub fn tell(&self, text: &str, us: &str) -> Result<Arc<StudyTold>, Error> {
         let name = *blake3::Hasher::new().update(us.as_bytes()).update(text.as_bytes()).finalize().as_bytes();
         let shelf = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((_, told)) = shelf().iter().find(|(known, _)| *known == name) {
-            return Ok(told.clone());
+        let again = |shelf: &mut VecDeque<([u8; 32], Arc<StudyTold>)>| {
+            let place = shelf.iter().position(|(known, _)| *known == name)?;
+            // What is asked for again stays; what nobody asked for longest goes.
+            let found = shelf.remove(place)?;
+            shelf.push_front(found.clone());
+            Some(found.1)
+        };
+        if let Some(told) = again(&mut shelf()) {
+            return Ok(told);
         }
         let told = Arc::new(tell(text, us, None)?);
         let mut shelf = shelf();

@@ -3,6 +3,7 @@
 
 mod own_key;
 mod serving;
+mod threats;
 mod weighed;
 
 use super::House;
