@@ -719,7 +719,7 @@ fn handed_over(arm: &str) -> RowStream {
         RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap();
     let schema = batch.schema();
     let parts = [batch.slice(0, 1), batch.slice(1, 2)].map(Ok);
-    RowStream::new("a frame", None, Box::new(RecordBatchIterator::new(parts, schema)))
+    RowStream::new("a frame", None, Box::new(RecordBatchIterator::new(parts, schema)), || false)
 }
 
 #[test]
