@@ -81,8 +81,8 @@ fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> R
         T::Decimal128(_, places) if decimals && *places >= 0 => {}
         other => {
             return Err(Error::input(format!(
-                "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates or \
-                 timestamps"
+                "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates \
+                 (Date32) or timestamps"
             )));
         }
     }

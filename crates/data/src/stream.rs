@@ -53,17 +53,19 @@ impl RowStream {
         let found: Vec<String> = batches.schema().fields().iter().map(|field| field.name().clone()).collect();
         let places = table.locate(&found)?;
         let wanted: Vec<String> = places.iter().map(|at| found[*at].clone()).collect();
+        let failed = |rows: u64, e: &dyn fmt::Display| {
+            Error::input(format!("{}, after row {rows}: {e}", self.name()))
+        };
         let mut rows = 0;
         for batch in batches {
             if !table.sink.takes_more() {
                 break;
             }
-            let failed = |e: &dyn fmt::Display| Error::input(format!("{}, after row {rows}: {e}", self.name()));
-            let batch = batch.and_then(|batch| batch.project(&places)).map_err(|e| failed(&e))?;
+            let batch = batch.and_then(|batch| batch.project(&places)).map_err(|e| failed(rows, &e))?;
             self.validate(&batch, rows)?;
             for first in (0..batch.num_rows()).step_by(PART_ROWS) {
                 if (self.0.stopped)() {
-                    return Err(failed(&"stopped"));
+                    return Err(failed(rows, &"stopped"));
                 }
                 let part = batch.slice(first, PART_ROWS.min(batch.num_rows() - first));
                 rows += deliver(&part, rows, &wanted, table)?;
