@@ -40,8 +40,8 @@ def _digits_of(number: Fraction) -> str | None:
     # As a text: arithmetic of Decimal rounds to the digits of its context.
     digits, places = str(abs(number.numerator) * (tens // number.denominator)), len(str(tens)) - 1
     digits = digits.rjust(places + 1, "0")
-    sign = "-" if number < 0 else ""
-    return f"{sign}{digits[: len(digits) - places]}.{digits[len(digits) - places :]}" if places else sign + digits
+    whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
+    return f"{'-' if number < 0 else ''}{whole}{f'.{part}' if part else ''}"
 
 
 def days(day: datetime.date) -> int:

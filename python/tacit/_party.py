@@ -263,9 +263,8 @@ class Party:
         said = _Said(new_lineage, spend_anyway, new_ledger)
         if self._native.study().runs_of(self.name or "") > 1:
             # Before anybody is met: a run that is over has been charged.
-            raise InputError(
-                "this study has several advertisers apart, and a report for each: use run_all", kind="input", code=2
-            )
+            text = "this study has several advertisers apart, and a report for each: use run_all"
+            raise InputError(text, kind="input", code=2)
         over = {"workers": workers, "memory": memory, "state": state, "state-key": state_key}
         party = self._with(launcher, over)
         return party._run(data, progress, said, _tacit.Stop(), launcher)[0]

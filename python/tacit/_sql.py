@@ -100,7 +100,7 @@ _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "GT": operator.gt,
     "GTE": operator.ge,
 }
-_ADDED: dict[str, Callable[[Any, Any], Cell]] = {
+_ADDED: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add,
     "Sub": operator.sub,
     "Mul": operator.mul,
@@ -384,8 +384,10 @@ def _literal(of: exp.Expr) -> int | Decimal | str | None:
     """A constant as it is written; none of what is none."""
     if type(of).__name__ == "Neg":
         value = _literal(of.this)
-        # `-value` of a Decimal rounds to the digits of its context.
-        return value.copy_negate() if isinstance(value, Decimal) else -value if isinstance(value, int) else None
+        if isinstance(value, Decimal):
+            # `-value` rounds to the digits of its context.
+            return value.copy_negate()
+        return -value if isinstance(value, int) else None
     if type(of).__name__ != "Literal":
         return None
     if of.is_string:
@@ -435,7 +437,9 @@ class _Cells:
             return self._given[_column(of, self._columns, self._parties)]
         if kind == "Literal":
             value = _literal(of)
-            return _exact(Fraction(value)) if isinstance(value, Decimal) else value  # type: ignore[return-value]
+            if isinstance(value, (int, Decimal)):
+                return _exact(Fraction(value))
+            return of.name
         if kind == "Boolean":
             return bool(of.this)
         if kind == "Paren":
@@ -547,7 +551,8 @@ class _Cells:
         widths = [_width(one, parts) for one in (a, b)]
         width = widths[0] + widths[1] if kind == "Mul" else max(widths) + 1
         a, b = [_wide(one, width) if isinstance(one, Value) else one for one in (a, b)]
-        return by(a, b)
+        made: Cell = by(a, b)
+        return made
 
     def _joined(self, of: exp.Expr, kind: str) -> Cell:
         if kind == "Not":

@@ -292,7 +292,7 @@ class LiftStudy(Study):
         duplicates: str = "error",
         **settings: Any,
     ) -> LiftStudy:
-        """How rows are matched; further settings are those of ``[match]``. A second call replaces the first."""
+        """How rows are matched; further settings are those of ``[match]``. The last call counts alone."""
         match = Match(protocol, identifiers=identifiers, duplicates=duplicates, **settings)
         return self._with("match", match._said, anew=True)
 

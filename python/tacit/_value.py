@@ -138,8 +138,8 @@ class Value:
     """A value of a program in the making: of each row, or, in ``release``, of all of them.
 
     Operators make values of the same type, comparisons make bits: ``+ - * // << >> & | ^ ~``, ``abs``,
-    ``== != < <= > >=``. Arithmetic wraps in the type's width, as no one sees: 3 - 5 of ``u16`` is 65,534, also
-    for ``clamp`` and ``<`` behind it. Cast to a type with room for the result first.
+    ``== != < <= > >=``. Arithmetic wraps in the type's width, and nobody sees it: 3 - 5 of ``u16`` is 65,534,
+    also for a ``clamp`` or ``<`` behind it. Cast to a type with room for the result first.
     Constants are in the value's unit: a number (149.28 of a column with a scale), a label, a day. In
     ``release`` they are as the type counts: a total of hundredths has 14928 for 149.28.
     Nothing has a number yet: ``if``, ``int()``, ``for`` and the like raise TraceError.
@@ -168,7 +168,7 @@ class Value:
         if not self._draft.is_open:
             raise mistake("this value is of a program that is made already: use it in its functions alone")
         if CURRENT.get() not in (None, self._draft):
-            raise mistake("this value is of another program, which is not made yet: use it in its functions alone")
+            raise mistake("this value is of another program in the making: use it in its functions alone")
         if self._section != self._draft.section:
             text = "a value of a row is not there when all rows are summed"
             raise mistake(f"{text}: return tacit.sum(value) from the row or combine function")
@@ -600,8 +600,8 @@ def lookup(
 ) -> Value:
     """A step function: the value at the first key above ``after``, 0 where there is none.
 
-    Keys are of the type and in the unit of ``after``, constants among ``values`` as ``type`` counts. With ``until`` the values are a
-    triangle over first and last key (``docs/program.md``).
+    Keys are of the type and in the unit of ``after``, constants among ``values`` as ``type`` counts. With
+    ``until`` the values are a triangle over first and last key (``docs/program.md``).
     """
     draft = after._draft
     key_lines = [after._other(key) for key in keys]

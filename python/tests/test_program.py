@@ -344,7 +344,7 @@ def test_cells_are_compared_with_what_they_may_be():
         (lambda dose, cost, seen: cost == seen.cast(tacit.i20), "counted in 1/100"),  # here
         (lambda dose, cost, seen: cost < 6000, "does not fit i20"),  # here
         (lambda dose, cost, seen: seen < 20454, "holds days"),  # here
-        (lambda dose, cost, seen: seen > tacit.const(1, tacit.u15) + seen.parts(), "a day, the other"),  # here
+        (lambda dose, cost, seen: seen > 1 + seen.parts(), "is a day, the other one a number"),  # here
         (lambda dose, cost, seen: dose == dose.parts(), "one of these is a label"),  # here
         (lambda dose, cost, seen: dose + dose == dose, "labels are no numbers"),  # here
         (lambda dose, cost, seen: cost >> 1 > 0, "value.parts()"),  # here

@@ -148,7 +148,7 @@ def test_groups_that_where_names(trial):
         (f"SELECT COUNT(*) {FROM} GROUP BY balance + 1", "groups are public"),
         (f"SELECT AVG(CASE WHEN ill THEN 1 END) {FROM}", "without ELSE"),
         (f"SELECT AVG(LOWER(dose)) {FROM}", "no question of a program says it"),
-        ("SELECT COUNT(*) FROM registry TABLESAMPLE BERNOULLI (10) JOIN trial USING (id)", "says SAMPLE of it"),
+        ("SELECT COUNT(*) FROM registry TABLESAMPLE SYSTEM (10) JOIN trial USING (id)", "says SAMPLE of it"),
         ("SELECT COUNT(*) FROM ONLY registry JOIN trial USING (id)", "says ONLY of it"),
         ("SELECT COUNT(*) FROM registry ASOF JOIN trial USING (id)", "says METHOD of it"),
         (f"SELECT COUNT(*) {FROM} WHERE rooms BETWEEN SYMMETRIC 5 AND 2", "says SYMMETRIC of it"),
@@ -256,7 +256,7 @@ def test_an_answer_is_that_of_sql(asked, label, right):
     [
         ("COUNT(*) {} WHERE arm = got", "the labels of arm and got are not one list"),
         ("COUNT(*) {} WHERE CASE WHEN ill THEN arm ELSE got END = 'test'", "labels of arm and got"),
-        ("AVG(LEAST(GREATEST(paid + fee, 0), 500)) {}", 'one of these is counted in "EUR", the other one in no unit'),
+        ("AVG(LEAST(GREATEST(paid + fee, 0), 500)) {}", 'is counted in "EUR", the other one in no unit'),
         ("COUNT(*) {} WHERE paid > fee", "give both columns one unit"),
     ],
 )

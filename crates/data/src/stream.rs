@@ -53,9 +53,8 @@ impl RowStream {
         let found: Vec<String> = batches.schema().fields().iter().map(|field| field.name().clone()).collect();
         let places = table.locate(&found)?;
         let wanted: Vec<String> = places.iter().map(|at| found[*at].clone()).collect();
-        let failed = |rows: u64, e: &dyn fmt::Display| {
-            Error::input(format!("{}, after row {rows}: {e}", self.name()))
-        };
+        let failed =
+            |rows: u64, e: &dyn fmt::Display| Error::input(format!("{}, after row {rows}: {e}", self.name()));
         let mut rows = 0;
         for batch in batches {
             if !table.sink.takes_more() {

@@ -309,18 +309,28 @@ fn squares_have_the_noise_of_squares() {
 /// Numbers of two lists of labels, of two units or of two scales say different things.
 #[test]
 fn what_is_counted_differently_is_not_compared() {
-    let columns = "column got u2 shop labels \"low\" \"none\" \"high\"\ncolumn same u2 shop labels \"none\" \"low\" \
-                   \"high\"\ncolumn fee u16 shop scale 100\ncolumn tax u16 shop scale 100 unit \"USD\"\n\
-                   column tenths u16 shop scale 10 unit \"EUR\"\ncolumn net u16 shop scale 100 unit \"EUR\"\n\
-                   column age u16 trial unit \"year\"\ncolumn kilos u16 trial unit \"kg\"\ncolumn plain u16 shop\n";
+    let columns = [
+        "got u2 shop labels \"low\" \"none\" \"high\"",
+        "same u2 shop labels \"none\" \"low\" \"high\"",
+        "fee u16 shop scale 100",
+        "tax u16 shop scale 100 unit \"USD\"",
+        "tenths u16 shop scale 10 unit \"EUR\"",
+        "net u16 shop scale 100 unit \"EUR\"",
+        "age u16 trial unit \"year\"",
+        "kilos u16 trial unit \"kg\"",
+        "plain u16 shop",
+    ]
+    .map(|column| format!("column {column}\n"))
+    .concat();
     let text = |operation: &str| {
         let names = ["dose", "got", "same", "spent", "fee", "tax", "tenths", "net", "age", "kilos", "plain"];
         let read: String = names.iter().map(|name| format!("{name} = column {name}\n")).collect();
-        format!("{columns}class dp\nrow\nsome = column ill\n{read}x = {operation}\nask trial rho 1/10\ncount")
+        let row = format!("class dp\nrow\nsome = column ill\n{read}x = {operation}");
+        format!("{columns}{row}\nask trial rho 1/10\ncount")
     };
-    let labels = "the labels of dose and got are not one list: number 1 is \"none\" in the one, \"low\" in the \
-                  other; give both columns the same labels in the same order, or compare each with its own, as in \
-                  `const \"none\" dose`";
+    let labels = "the labels of dose and got are not one list: number 1 is \"none\" in the one, \"low\" in \
+                  the other; give both columns the same labels in the same order, or compare each with its \
+                  own, as in `const \"none\" dose`";
     for (operation, words) in [
         ("eq dose got", labels),
         ("lt dose got", labels),
@@ -328,7 +338,10 @@ fn what_is_counted_differently_is_not_compared() {
         ("max dose got", labels),
         ("select some dose got", labels),
         ("default dose got", labels),
-        ("add spent fee", "one of these is counted in \"EUR\", the other one in no unit: give both columns one unit"),
+        (
+            "add spent fee",
+            "counted in \"EUR\", the other one in no unit: give both columns one unit, or write",
+        ),
         ("sub fee spent", "counted in no unit, the other one in \"EUR\""),
         ("eq spent tax", "counted in \"EUR\", the other one in \"USD\""),
         ("max spent tenths", "counted in 1/100, the other one in 1/10: give both columns one scale"),

@@ -43,8 +43,8 @@ impl GivenRows {
         // SAFETY: a capsule of this name holds a stream of Arrow's C interface, which is moved out of it, and
         // a released one is left in its place; the interpreter is held, so nobody else moves it meanwhile.
         // What the stream gives is taken as Arrow's types without a look at it. `RowStream` validates each
-        // wanted column of each batch in full (UTF-8, offsets, keys) before a cell is read. The interface does
-        // not say how long buffers are: for that the producer, a library of this process, is trusted.
+        // wanted column of each batch in full (UTF-8, offsets, keys) before a cell is read. The interface
+        // does not say how long buffers are: for that the producer, a library of this process, is trusted.
         let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
         let batches = GivenBatches::of(stream).map_err(|e| {
             misused(

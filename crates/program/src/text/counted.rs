@@ -4,6 +4,7 @@
 //! scales these numbers say different things, so the operation is refused. `shl NAME 0` is the number alone.
 
 use super::Parser;
+use crate::names::quote;
 use crate::{NodeId, Op};
 use std::sync::Arc;
 
@@ -56,7 +57,8 @@ impl Parser {
         if a.scale > 1 && b.scale > 1 && a.scale != b.scale {
             let [a, b] = [a.scale, b.scale];
             return Err(format!(
-                "one of these is counted in 1/{a}, the other one in 1/{b}: give both columns one scale, {bare}"
+                "one of these is counted in 1/{a}, the other one in 1/{b}: give both columns one scale, \
+                 {bare}"
             ));
         }
         let named = !a.unit.is_empty() && !b.unit.is_empty();
@@ -80,17 +82,14 @@ impl Parser {
             return Ok(());
         }
         let at = of_a.iter().zip(of_b).take_while(|(a, b)| a == b).count();
-        let said = |labels: &[String]| labels.get(at).map_or("not there".to_owned(), |one| format!("{one:?}"));
+        let said = |labels: &[String]| labels.get(at).map_or("not there".to_owned(), |label| quote(label));
+        let own = quote(of_a.first().map_or("", String::as_str));
+        let (a, b, number) = (&a.name, &b.name, at + 1);
+        let (of_a, of_b) = (said(of_a), said(of_b));
         Err(format!(
-            "the labels of {} and {} are not one list: number {} is {} in the one, {} in the other; give both \
-             columns the same labels in the same order, or compare each with its own, as in `const {} {}`",
-            a.name,
-            b.name,
-            at + 1,
-            said(of_a),
-            said(of_b),
-            crate::names::quote(of_a.first().map_or("", String::as_str)),
-            a.name
+            "the labels of {a} and {b} are not one list: number {number} is {of_a} in the one, {of_b} in the \
+             other; give both columns the same labels in the same order, or compare each with its own, as in \
+             `const {own} {a}`"
         ))
     }
 
