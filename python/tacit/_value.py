@@ -191,6 +191,10 @@ class Value:
     def _is_day(self) -> bool:
         return self._like is not None and self._like[1].is_date
 
+    def _is_of(self, column: Column) -> bool:
+        """Whether it has the type of a column. One that is not read yet is none's but its own."""
+        return self._column is not None or self._type() == column.type.name
+
     def _kind(self) -> str | None:
         """What its numbers stand for; None of a constant, which stands for what it is beside."""
         if self._ref().words[0] == "const":
@@ -214,7 +218,7 @@ class Value:
                 raise mistake(
                     f"{other!r} is a text, and this value is none: .labels(..) of a column makes one"
                 )
-            if column.type.name != self._type() and other in column.choices:
+            if not self._is_of(column) and other in column.choices:
                 return self._draft.add(["const", str(column.choices.index(other) + 1), self._type()])
             return self._draft.add(["const", quoted(other), like])
         if column is not None and column.has_labels:
@@ -225,7 +229,7 @@ class Value:
         if isinstance(other, datetime.date):
             if column is None or not column.is_date:
                 raise mistake(f"{text} is a day, and this value is none: .date() of a column makes it one")
-            if column.type.name != self._type():
+            if not self._is_of(column):
                 return self._draft.add(["const", str(days(other)), self._type()])
             return self._draft.add(["const", text, like])
         if column is not None and column.is_date and not whole:
