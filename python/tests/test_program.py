@@ -497,7 +497,7 @@ def counted(
 def test_what_is_counted_differently_is_refused_at_its_line():
     for ask, words in (
         (lambda cost, fee, tax, dose, got: (cost + fee) > 5, 'in "EUR", the other one in no unit'),  # here
-        (lambda cost, fee, tax, dose, got: cost > tax, 'in "EUR", the other one in "USD"'),  # here
+        (lambda cost, fee, tax, dose, got: cost < tax, 'in "EUR", the other one in "USD"'),  # here
         (lambda cost, fee, tax, dose, got: tacit.maximum(cost, tax) > 1, "value.parts() of each"),  # here
         (lambda cost, fee, tax, dose, got: dose == got, "labels of dose and got are not one list"),  # here
         (lambda cost, fee, tax, dose, got: dose < got, "labels of dose and got"),  # here
