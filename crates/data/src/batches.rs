@@ -61,13 +61,16 @@ struct Column<'a> {
 fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> Result<Column<'a>, Error> {
     let (array, keys) = match array.as_any_dictionary_opt() {
         Some(dictionary) => {
-            // A dictionary of nulls alone has no values, and keys of them cannot be normalized.
-            let keys = match dictionary.values().is_empty() {
-                true => vec![0; array.len()],
-                false => dictionary.normalized_keys(),
-            };
-            let is_there = |i: usize| array.is_valid(i) && !dictionary.values().is_empty();
-            let keys = keys.into_iter().enumerate().map(|(i, key)| is_there(i).then_some(key)).collect();
+            if dictionary.values().is_empty() {
+                // Of nulls alone, whatever the type of nothing is.
+                return Ok(Column {
+                    array: dictionary.values().as_ref(),
+                    keys: Some(vec![None; array.len()]),
+                });
+            }
+            let keys = dictionary.normalized_keys();
+            let keys =
+                keys.into_iter().enumerate().map(|(i, key)| array.is_valid(i).then_some(key)).collect();
             (dictionary.values().as_ref(), Some(keys))
         }
         None => (array, None),

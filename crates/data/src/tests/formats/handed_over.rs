@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::RowStream;
+use arrow_array::types::Int8Type;
 use arrow_array::{
-    ArrayRef, Date32Array, LargeStringArray, RecordBatch, RecordBatchIterator, StringViewArray,
+    ArrayRef, Date32Array, DictionaryArray, Float64Array, Int8Array, LargeStringArray, RecordBatch,
+    RecordBatchIterator, StringViewArray,
 };
 use base::ErrorPlace;
 use std::sync::Arc;
@@ -61,4 +63,30 @@ fn a_long_batch_ends_with_its_call() {
     let place = DataLocation { stream: Some(&stream), ..Path::new("a frame").into() };
     let told = publisher::read(place, &study(&[]), None).err().expect("stopped").to_string();
     assert_eq!(told, "a frame, after row 131072: stopped");
+}
+
+/// A dictionary of nulls alone has no values, of whatever type.
+#[test]
+fn a_dictionary_of_nulls_alone_is_empty_cells() {
+    let part = |id: Vec<&str>, keys: Vec<Option<i8>>, days: ArrayRef| {
+        let arm = StringViewArray::from(vec!["vaccine"; id.len()]);
+        let days = DictionaryArray::<Int8Type>::new(Int8Array::from(keys), days);
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("child_id", Arc::new(LargeStringArray::from(id))),
+            ("arm", Arc::new(arm)),
+            ("injected", Arc::new(days)),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let nothing = Arc::new(Float64Array::from(Vec::<f64>::new()));
+    let parts = [
+        part(vec!["a", "b"], vec![None, None], nothing),
+        part(vec!["c"], vec![Some(0)], Arc::new(Date32Array::from(vec![-5729]))),
+    ];
+    let schema = parts[0].schema();
+    let batches = Box::new(RecordBatchIterator::new(parts.map(Ok), schema));
+    let stream = RowStream::new("a frame", None, batches, || false);
+    let place = DataLocation { stream: Some(&stream), ..Path::new("a frame").into() };
+    let (rows, report) = publisher::read(place, &study(&[]), None).expect("read");
+    assert_eq!((report.rows_read, rows.len()), (3, 1));
 }
