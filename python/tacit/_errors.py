@@ -52,7 +52,7 @@ class TacitError(Exception):
         self.answer = answer
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), self.args[0], dict(self.__dict__))
+        return _again, (type(self), self.args[0]), dict(self.__dict__)
 
 
 class InputError(TacitError):
@@ -123,6 +123,6 @@ def _made(
     return made(message, kind=kind, places=[Place(*place) for place in places], **fields)
 
 
-def _again(kind: type[TacitError], message: str, fields: dict[str, Any]) -> TacitError:
-    fields.pop("__notes__", None)
-    return kind(message, **fields)
+def _again(kind: type[TacitError], message: str) -> TacitError:
+    """The exception alone: what it has as attributes, notes among them, pickle puts there."""
+    return kind(message)

@@ -261,12 +261,13 @@ class Party:
         KeyboardInterrupt ends the run, and the peer hears of it.
         """
         said = _Said(new_lineage, spend_anyway, new_ledger)
+        if self._native.study().runs_of(self.name or "") > 1:
+            # Before anybody is met: a run that is over has been charged.
+            text = "this study has several advertisers apart, and a report for each: use run_all"
+            raise InputError(text, kind="input", code=2)
         over = {"workers": workers, "memory": memory, "state": state, "state-key": state_key}
         party = self._with(launcher, over)
-        reports = party._run(data, progress, said, _tacit.Stop(), launcher)
-        if len(reports) != 1:
-            raise RuntimeError("several advertisers apart: use run_all")
-        return reports[0]
+        return party._run(data, progress, said, _tacit.Stop(), launcher)[0]
 
     def run_all(
         self,
@@ -296,8 +297,9 @@ class Party:
     ) -> MatchResult:
         """Runs this party's half of a study of kind ``match``, and returns its part.
 
-        ``out`` is a Parquet file for the part, which must not be there yet; without it the part is in memory
-        alone. Raises TacitError.
+        ``out`` is a Parquet file for the part, which must not be there yet. Without it the part, identifiers
+        and all, is a file of this call's own below the folder for temporary files (``TMPDIR``), which is read
+        and removed; a process that is killed leaves it there. Raises TacitError.
         """
         return self._with(launcher, {})._match(data, out, progress, _Said(new_lineage), launcher)
 

@@ -7,15 +7,14 @@ import http.client
 import json
 import os
 import ssl
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from . import _tacit
 from ._errors import _KINDS, FileError, InputError, PeerError, Place, TacitError
 from ._report import Fields, Report
 from ._study import Study
@@ -179,10 +178,8 @@ class Service:
         """Its report, as ``Party.run`` gives it. That it was read is written down at the service."""
         status, body = self._ask("GET", f"/studies/{_part(study)}/report")
         self._good(status, body)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "report.json"
-            path.write_bytes(body)
-            return Report.load(path)
+        (report,) = _tacit.Report.all_of(body.decode("utf-8"))
+        return Report(report)
 
     def file(self, study: str, name: str) -> bytes:
         """A file of its report: ``report.html``, ``numbers.csv``, ``public.json``, a figure (``forest.png``)."""

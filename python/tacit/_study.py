@@ -292,9 +292,9 @@ class LiftStudy(Study):
         duplicates: str = "error",
         **settings: Any,
     ) -> LiftStudy:
-        """How rows are matched; further settings are those of ``[match]``."""
+        """How rows are matched; further settings are those of ``[match]``. The last call counts alone."""
         match = Match(protocol, identifiers=identifiers, duplicates=duplicates, **settings)
-        return self._with("match", match._said)
+        return self._with("match", match._said, anew=True)
 
     def time(self, *, origin: datetime.date | str, unit: str, span: int) -> LiftStudy:
         """From when times are counted, in what unit, and how many of them there are."""
@@ -366,18 +366,20 @@ class LiftStudy(Study):
     ) -> LiftStudy:
         """What is released: one public result for a rho, or to each party named its own for its rho.
 
-        ``public`` among the names is everybody. Further settings are those of ``[release]``.
+        ``public`` among the names is everybody. Further settings are those of ``[release]``. A second call
+        replaces all that the first one said.
         """
         said: dict[str, Any] = {"mode": mode, "confidence": decimal_of(confidence), **settings}
         said.update({"also": list(also)} if also else {})
-        return self._with("release", {**said, **_viewers(rho)})
+        return self._with("release", {**said, **_viewers(rho)}, anew=True)
 
     def compute(self, **settings: Any) -> LiftStudy:
         """Settings of ``[compute]``: engine, shards, ot."""
         return self._with("compute", settings)
 
-    def _with(self, section: str, said: Mapping[str, Any]) -> LiftStudy:
-        all_said = {**self._said, section: {**self._said.get(section, {}), **said}}
+    def _with(self, section: str, said: Mapping[str, Any], *, anew: bool = False) -> LiftStudy:
+        before = {} if anew else self._said.get(section, {})
+        all_said = {**self._said, section: {**before, **said}}
         return LiftStudy(self._said["name"], self._said["title"], all_said)
 
     def _study(self) -> _tacit.Study:
@@ -401,7 +403,7 @@ def _viewers(rho: Rho | Mapping[str, Rho]) -> dict[str, Any]:
 
 def _charge(rho: Fraction) -> Decimal:
     """No less, with as many digits as a study has."""
-    return Decimal(-(-rho.numerator * 10**9 // rho.denominator)).scaleb(-9).normalize()
+    return decimal_of(Fraction(-(-rho.numerator * 10**9 // rho.denominator), 10**9))
 
 
 def _toml(said: Mapping[str, Any]) -> str:

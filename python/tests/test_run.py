@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from conftest import World, both, free_address, runs
@@ -113,6 +114,26 @@ def test_errors_pickle_with_their_fields(world: World):
     error = tacit.PeerError("gone", kind="peer", code=3, party="a", peer="b", step="match", hint="again")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is tacit.PeerError and again.__dict__ == error.__dict__ and str(again) == "gone"
+
+
+def test_an_error_pickles_with_what_was_added():
+    error = tacit.RefusedError("no", kind="refused", code=5, bound="policy.total")
+    error.add_note("of today")
+    error.attempt = 3
+    again = pickle.loads(pickle.dumps(error))
+    assert vars(again) == vars(error) and str(again) == "no"
+    assert (again.__notes__, again.attempt, again.bound) == (["of today"], 3, "policy.total")
+
+
+def test_several_advertisers_apart_are_refused_before_a_run(world: World, tmp_path):
+    """A run that is over has been charged, and nobody would have its reports."""
+    text = (Path(__file__).parents[2] / "examples/lift-several.toml").read_text()
+    text = text.replace("1" * 32, world.keys["media"].fingerprint.removeprefix("tacit1:"))
+    study = tacit.Study(text.replace('advertisers  = "together"\n', ""))
+    party = tacit.Party(study, as_="paper", identity=world.keys["media"].path, ledger=tmp_path / "ledger")
+    with pytest.raises(tacit.InputError, match="use run_all"):
+        party.run(world.files["media"], progress=False)
+    assert not (tmp_path / "ledger").exists()
 
 
 def test_another_study_is_the_peers_error(world: World):

@@ -51,7 +51,7 @@ def test_a_builder_stays_as_it_is(world: World):
     assert first.time(**TIMES) == first
 
 
-@pytest.mark.parametrize("rho", ["0.1", 0.1, Decimal("0.1"), Fraction(1, 10)])
+@pytest.mark.parametrize("rho", ["0.1", "1/10", 0.1, Decimal("0.1"), Fraction(1, 10)])
 def test_a_rho_is_said_in_any_form(world: World, rho):
     assert world.study(rho=rho).hash == world.study().hash
 
@@ -122,3 +122,19 @@ def test_a_peers_study_is_held_against_this_one(world: World, command, tmp_path)
     mine = study.save(tmp_path / "mine.toml")
     said = command("check", mine, "--peer-study", path, code=2)["error"]["message"]
     assert said == str(told.value).replace("the peer's", str(path))
+
+
+def test_a_second_release_or_match_replaces_the_first(world: World):
+    """Or who varies a study would release to both."""
+    first = world.study(rho={"media": "0.1"}, also=["reach"])
+    second = first.release(rho="0.1")
+    assert second == world.study() and "reach" not in second.toml()
+    two = world.study().match("ecdh-psi", identifiers=["email"], duplicates="first")
+    again = two.match("pid", identifiers=[tacit.Identifier("id", normalise=["trim", "lowercase"])])
+    assert again == world.study()
+
+
+@pytest.mark.parametrize("rho", ["x", "1/0", "1/x", float("nan"), "inf"])
+def test_what_is_no_rho_is_told(world: World, rho):
+    with pytest.raises(tacit.InputError, match="is no number: write one such as 0.125 or 1/8"):
+        world.study(rho=rho)

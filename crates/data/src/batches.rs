@@ -61,6 +61,13 @@ struct Column<'a> {
 fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> Result<Column<'a>, Error> {
     let (array, keys) = match array.as_any_dictionary_opt() {
         Some(dictionary) => {
+            if dictionary.values().is_empty() {
+                // Of nulls alone, whatever the type of nothing is.
+                return Ok(Column {
+                    array: dictionary.values().as_ref(),
+                    keys: Some(vec![None; array.len()]),
+                });
+            }
             let keys = dictionary.normalized_keys();
             let keys =
                 keys.into_iter().enumerate().map(|(i, key)| array.is_valid(i).then_some(key)).collect();
@@ -77,8 +84,8 @@ fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> R
         T::Decimal128(_, places) if decimals && *places >= 0 => {}
         other => {
             return Err(Error::input(format!(
-                "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates or \
-                 timestamps"
+                "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates \
+                 (Date32) or timestamps"
             )));
         }
     }

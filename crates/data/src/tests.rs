@@ -378,8 +378,8 @@ fn parquet_types_are_checked() {
     assert_eq!(with("injected", Arc::new(millis)), Ok(vec![114, 115, 116]));
     assert_eq!(
         with("injected", Arc::new(arrow_array::Float64Array::from(vec![1.0, 2.0, 3.0]))),
-        Err("r.parquet, column \"injected\": type Float64 is not read; use text, whole numbers, dates or \
-             timestamps"
+        Err("r.parquet, column \"injected\": type Float64 is not read; use text, whole numbers, dates \
+             (Date32) or timestamps"
             .into())
     );
     assert_eq!(

@@ -62,6 +62,11 @@ impl StudyHandle {
         &self.file.first().name
     }
 
+    /// How many runs this party has: with each advertiser one, where they are apart.
+    fn runs_of(&self, party: &str) -> usize {
+        self.file.runs_of(party).count()
+    }
+
     /// One line for people.
     #[getter]
     fn title(&self) -> &str {
