@@ -3,7 +3,7 @@
 use super::table::{TableCell, TableReading};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
@@ -23,12 +23,11 @@ pub(super) fn deliver(
 ) -> Result<u64, Error> {
     let columns = wanted
         .iter()
-        .enumerate()
-        .map(|(i, name)| {
+        .map(|name| {
             let array = batch
                 .column_by_name(name)
                 .ok_or_else(|| table.refused(format!("column \"{name}\" is missing in a batch")))?;
-            column(&table.name, name, array.as_ref(), table.sink.decimals(i))
+            column(&table.name, name, array.as_ref())
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::with_capacity(columns.len());
@@ -58,7 +57,7 @@ struct Column<'a> {
     keys: Option<Vec<Option<usize>>>,
 }
 
-fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> Result<Column<'a>, Error> {
+fn column<'a>(file: &str, name: &str, array: &'a dyn Array) -> Result<Column<'a>, Error> {
     let (array, keys) = match array.as_any_dictionary_opt() {
         Some(dictionary) => {
             let keys = dictionary.normalized_keys();
@@ -72,13 +71,11 @@ fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> R
     match array.data_type() {
         T::Null | T::Boolean | T::Utf8 | T::LargeUtf8 | T::Utf8View | T::Date32 | T::Timestamp(..) => {}
         T::Int8 | T::Int16 | T::Int32 | T::Int64 | T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => {}
-        T::Float64 if decimals => {}
-        T::Decimal128(_, 0) => {}
-        T::Decimal128(_, places) if decimals && *places >= 0 => {}
+        T::Float32 | T::Float64 => {}
+        T::Decimal128(_, 0..) => {}
         other => {
             return Err(Error::input(format!(
-                "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates or \
-                 timestamps"
+                "{file}, column \"{name}\": type {other} is not read; use text, numbers, dates or timestamps"
             )));
         }
     }
@@ -106,14 +103,11 @@ impl Column<'_> {
             DataType::Boolean => TableCell::Boolean(array.as_boolean().value(i)),
             DataType::Date32 => TableCell::Days(array.as_primitive::<Date32Type>().value(i)),
             DataType::Timestamp(unit, _) => TableCell::Seconds(seconds(array, unit, i)),
-            DataType::Float64 => TableCell::Float(array.as_primitive::<Float64Type>().value(i)),
-            // A whole number, as sums in databases are.
-            DataType::Decimal128(_, 0) => {
-                let value = array.as_primitive::<Decimal128Type>().value(i);
-                i64::try_from(value).map_or(TableCell::Decimal(value, 0), TableCell::Integer)
-            }
+            // A frame holds whole numbers so as soon as one is missing.
+            DataType::Float64 => TableCell::number(array.as_primitive::<Float64Type>().value(i)),
+            DataType::Float32 => TableCell::number(shortest(array.as_primitive::<Float32Type>().value(i))),
             DataType::Decimal128(_, places) => {
-                TableCell::Decimal(array.as_primitive::<Decimal128Type>().value(i), *places)
+                decimal(array.as_primitive::<Decimal128Type>().value(i), *places)
             }
             _ => TableCell::Integer(integer(array, i)?),
         })
@@ -123,6 +117,18 @@ impl Column<'_> {
 /// An empty text is an empty cell, as in CSV.
 fn text_cell(text: &str) -> TableCell<'_> {
     if text.is_empty() { TableCell::Empty } else { TableCell::Text(text) }
+}
+
+/// The number with the fewest decimals that is rounded to this one.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::NAN)
+}
+
+/// A whole number where there are no decimals, as in sums of databases.
+fn decimal(value: i128, places: i8) -> TableCell<'static> {
+    let one = 10_i128.checked_pow(u32::from(places.unsigned_abs()));
+    let whole = one.filter(|one| value % one == 0).and_then(|one| i64::try_from(value / one).ok());
+    whole.map_or(TableCell::Decimal(value, places), TableCell::Integer)
 }
 
 fn seconds(array: &dyn Array, unit: &TimeUnit, i: usize) -> i64 {

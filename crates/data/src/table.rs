@@ -41,6 +41,17 @@ pub enum TableCell<'a> {
 }
 
 impl<'a> TableCell<'a> {
+    /// A number of a file that may have decimals: one of the whole numbers that floating point holds exactly
+    /// is no other than that whole number.
+    pub(crate) fn number(value: f64) -> Self {
+        /// Beyond these one form stands for several numbers.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        match value.fract() == 0.0 && value.abs() < EXACT {
+            true => Self::Integer(value as i64),
+            false => Self::Float(value),
+        }
+    }
+
     /// The cell as text; whole numbers as decimals. Dates and numbers with decimals have no one text form and
     /// are refused by the caller.
     #[must_use]
@@ -219,10 +230,6 @@ pub(crate) trait RowSink {
     /// Whether it takes another row.
     fn takes_more(&self) -> bool {
         true
-    }
-    /// Whether numbers with decimals may stand in one of these.
-    fn decimals(&self, _column: usize) -> bool {
-        false
     }
     /// One row: a cell per wanted column. An error stops the reading.
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
