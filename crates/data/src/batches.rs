@@ -1,5 +1,6 @@
 //! Rows of Arrow record batches, from Parquet or from a program that hands them over.
 
+use super::dates::DAY;
 use super::table::{TableCell, TableReading};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -27,7 +28,8 @@ pub(super) fn deliver(
             let array = batch
                 .column_by_name(name)
                 .ok_or_else(|| table.refused(format!("column \"{name}\" is missing in a batch")))?;
-            column(&table.name, name, array.as_ref())
+            let zoned = table.format.zone.is_some();
+            column(array.as_ref(), zoned).map_err(|what| table.refused_column(name, what))
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::with_capacity(columns.len());
@@ -55,9 +57,12 @@ struct Column<'a> {
     array: &'a dyn Array,
     /// For dictionary columns: the row of `array` (the dictionary) for each row, `None` for null.
     keys: Option<Vec<Option<usize>>>,
+    /// Whether it is said where the clock of times without a zone hung.
+    zoned: bool,
 }
 
-fn column<'a>(file: &str, name: &str, array: &'a dyn Array) -> Result<Column<'a>, Error> {
+/// A column, or why it is not read.
+fn column(array: &dyn Array, zoned: bool) -> Result<Column<'_>, String> {
     let (array, keys) = match array.as_any_dictionary_opt() {
         Some(dictionary) => {
             let keys = dictionary.normalized_keys();
@@ -74,12 +79,10 @@ fn column<'a>(file: &str, name: &str, array: &'a dyn Array) -> Result<Column<'a>
         T::Float32 | T::Float64 => {}
         T::Decimal128(_, 0..) => {}
         other => {
-            return Err(Error::input(format!(
-                "{file}, column \"{name}\": type {other} is not read; use text, numbers, dates or timestamps"
-            )));
+            return Err(format!("type {other} is not read; use text, numbers, dates or timestamps"));
         }
     }
-    Ok(Column { array, keys })
+    Ok(Column { array, keys, zoned })
 }
 
 impl Column<'_> {
@@ -102,7 +105,8 @@ impl Column<'_> {
             DataType::Utf8View => text_cell(array.as_string_view().value(i)),
             DataType::Boolean => TableCell::Boolean(array.as_boolean().value(i)),
             DataType::Date32 => TableCell::Days(array.as_primitive::<Date32Type>().value(i)),
-            DataType::Timestamp(unit, _) => TableCell::Seconds(seconds(array, unit, i)),
+            DataType::Timestamp(unit, Some(_)) => TableCell::Seconds(seconds(array, unit, i)),
+            DataType::Timestamp(unit, None) => wall(seconds(array, unit, i), self.zoned),
             // A frame holds whole numbers so as soon as one is missing.
             DataType::Float64 => TableCell::number(array.as_primitive::<Float64Type>().value(i)),
             DataType::Float32 => TableCell::number(shortest(array.as_primitive::<Float32Type>().value(i))),
@@ -129,6 +133,13 @@ fn decimal(value: i128, places: i8) -> TableCell<'static> {
     let one = 10_i128.checked_pow(u32::from(places.unsigned_abs()));
     let whole = one.filter(|one| value % one == 0).and_then(|one| i64::try_from(value / one).ok());
     whole.map_or(TableCell::Decimal(value, places), TableCell::Integer)
+}
+
+/// A time of which nobody said a zone, as a cell of a spreadsheet: at midnight a date, unless it is said
+/// where the clock hung.
+fn wall(seconds: i64, zoned: bool) -> TableCell<'static> {
+    let day = i32::try_from(seconds.div_euclid(DAY)).ok().filter(|_| !zoned && seconds.rem_euclid(DAY) == 0);
+    day.map_or(TableCell::Wall(seconds), TableCell::Days)
 }
 
 fn seconds(array: &dyn Array, unit: &TimeUnit, i: usize) -> i64 {

@@ -30,7 +30,7 @@ pub enum TableCell<'a> {
     Days(i32),
     /// Seconds since 1970-01-01T00:00:00Z.
     Seconds(i64),
-    /// The same on a clock on a wall, of which it is not said how far it is ahead of UTC.
+    /// The same on a clock on a wall, of which the cell does not say how far it is ahead of UTC.
     Wall(i64),
     /// True or false.
     Boolean(bool),
@@ -399,6 +399,11 @@ impl TableReading<'_> {
     /// What is wrong with the file as a whole.
     pub fn refused(&self, what: impl Display) -> Error {
         Error::input(format!("{}: {what}", self.name))
+    }
+
+    /// What is wrong with a column as a whole.
+    pub fn refused_column(&self, column: &str, what: impl Display) -> Error {
+        Error::input(format!("{}, column \"{column}\": {what}", self.name))
     }
 
     /// The row on a line.
