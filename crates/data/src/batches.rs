@@ -29,6 +29,9 @@ pub(super) fn deliver(
                 .column_by_name(name)
                 .ok_or_else(|| table.refused(format!("column \"{name}\" is missing in a batch")))?;
             let zoned = table.format.zone.is_some();
+            if is_period(batch, name) {
+                return Err(table.refused_column(name, PERIODS));
+            }
             column(array.as_ref(), zoned).map_err(|what| table.refused_column(name, what))
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -50,6 +53,17 @@ pub(super) fn deliver(
         table.take(line, &cells)?;
     }
     Ok(batch.num_rows() as u64)
+}
+
+/// What to do about months, quarters and the like.
+const PERIODS: &str = "periods of pandas are numbers whose unit no other program knows; hand over dates, such \
+                       as those of .dt.to_timestamp()";
+
+/// Whether a column is of periods of pandas, which are whole numbers to whoever looks at the type alone.
+fn is_period(batch: &RecordBatch, name: &str) -> bool {
+    let schema = batch.schema_ref();
+    let field = schema.field_with_name(name).ok();
+    field.and_then(|field| field.extension_type_name()) == Some("pandas.period")
 }
 
 /// A column of a batch, resolved once per batch; dictionaries by key.

@@ -93,7 +93,8 @@ impl<'a> TableCell<'a> {
             Self::Integer(value) => value.to_string(),
             Self::Boolean(value) => value.to_string(),
             Self::Days(days) => format!("the date {}", date_of_days(days.into())),
-            Self::Seconds(seconds) | Self::Wall(seconds) => {
+            Self::Seconds(seconds) => format!("{}Z", Self::Wall(seconds).shown()),
+            Self::Wall(seconds) => {
                 let (day, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
                 let (hours, minutes) = (rest / 3_600, rest / 60 % 60);
                 format!("the time {}T{hours:02}:{minutes:02}:{:02}", date_of_days(day), rest % 60)
@@ -162,6 +163,11 @@ impl Files {
     pub fn place(&self, line: u64) -> RowPlace {
         let file = (self.first + self.all.len() - 1) as u64;
         RowPlace((file << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
+    }
+
+    /// Whether what is being read was handed over, and is no file.
+    pub fn current_has_rows(&self) -> bool {
+        self.all.last().is_some_and(|file| file.rows)
     }
 
     /// Notes a form that a file turned out to have, in words.
@@ -312,6 +318,7 @@ pub(crate) fn read_part(
     let mut files = Files { first: part.number, all, forms: Vec::new() };
     let mut table = TableReading { name, format, files: &mut files, sink, complaints };
     if let InputItem::Rows(stream) = &part.item {
+        table.complaints.of_rows();
         let rows = stream.read(&mut table)?;
         return Ok((files, rows));
     }
@@ -319,6 +326,9 @@ pub(crate) fn read_part(
         Some((shared, form)) => (InputFile::Local(shared.clone(), None), *form),
         None => part.item.open()?,
     };
+    if !matches!(form, DataFormat::Csv(_)) {
+        table.complaints.of_rows();
+    }
     let (failure, size) = (file.failure(), Length::len(&file));
     let met = if part.hashed { file.watch() } else { None };
     let read = match form {
@@ -441,7 +451,9 @@ impl TableReading<'_> {
     }
 
     fn no_column(&self, name: &str, found: &[String]) -> Error {
-        let names: Vec<&str> = found.iter().map(String::as_str).collect();
+        // What pandas calls an index without a name is nobody's column.
+        let named = found.iter().map(String::as_str).filter(|name| !name.starts_with("__index_level_"));
+        let names: Vec<&str> = named.collect();
         let hint = nearest(name, &names)
             .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
         let list: Vec<String> = names.iter().take(50).map(|name| printable(name)).collect();
@@ -450,6 +462,7 @@ impl TableReading<'_> {
             true => "; does `separator` under [format] say what stands between fields?",
             false => &hint,
         };
-        self.refused(format!("no column \"{name}\"; the file has: {}{hint}", list.join(", ")))
+        let it = if self.files.current_has_rows() { "it" } else { "the file" };
+        self.refused(format!("no column \"{name}\"; {it} has: {}{hint}", list.join(", ")))
     }
 }

@@ -160,7 +160,7 @@ fn an_identifier_must_be_there_and_of_a_sane_length() {
     assert_eq!(
         registry_error(registry("  ,vaccine,1954-04-26\n"), &[]),
         "registry.csv, line 2, column \"child_id\": empty identifier (after normalising): fill the cell or \
-         remove the line"
+         remove the row"
     );
     let long = "x".repeat(limits::IDENTIFIER_BYTES + 1);
     assert_eq!(
@@ -622,7 +622,7 @@ fn rows_with_several_identifiers_may_lack_some_but_not_all() {
     assert_eq!(
         registry_error(format!("{MAILS}, ,vaccine,1954-04-26\n"), &[TWO]),
         "registry.csv, line 2, column \"mail\": no identifier in mail, phone: fill one of the cells or \
-         remove the line"
+         remove the row"
     );
     let bad = registry_error(
         format!("{MAILS}a@x,020 7946 0000,vaccine,1954-04-26\nb@x,call,vaccine,1954-04-26\n"),

@@ -111,3 +111,42 @@ fn times_without_a_zone_are_of_the_zone_that_is_said() {
     assert_eq!(read(midnights.clone(), None).expect("read"), read(days, None).expect("read"));
     assert_ne!(read(midnights.clone(), Some("+01:00")).expect("read"), read(midnights, None).expect("read"));
 }
+
+/// What messages say of a table that was handed over: it has rows and no lines, and is no file.
+#[test]
+fn complaints_about_a_frame_speak_of_rows() {
+    let read = |columns: Vec<(&str, ArrayRef)>, periods: &str| {
+        let field = |(name, array): &(&str, ArrayRef)| {
+            let field = Field::new(*name, array.data_type().clone(), true);
+            let period = [("ARROW:extension:name".to_owned(), "pandas.period".to_owned())];
+            if *name == periods { field.with_metadata(period) } else { field }
+        };
+        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        let batch = RecordBatch::try_new(schema.clone(), arrays).expect("a batch");
+        let stream =
+            RowStream::new("pandas DataFrame", None, Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
+        let path = PathBuf::from("pandas DataFrame");
+        let data = DataLocation { stream: Some(&stream), ..DataLocation::from(&path) };
+        publisher::read(data, &study(&[]), None).err().expect("wrong").to_string()
+    };
+    let people: ArrayRef = Arc::new(Int64Array::from((0..5).collect::<Vec<i64>>()));
+    let arms: ArrayRef = Arc::new(StringArray::from(vec!["both"; 5]));
+    let days: ArrayRef = Arc::new(Date32Array::from(vec![-5_729; 5]));
+    let error =
+        read(vec![("child_id", people.clone()), ("arm", arms.clone()), ("injected", days.clone())], "");
+    assert_eq!(error.lines().last(), Some("pandas DataFrame: and 2 more like that of row 3"));
+    let columns = vec![("child_id", people.clone()), ("arm", arms.clone()), ("__index_level_0__", days)];
+    let error = read(columns, "");
+    assert_eq!(error, "pandas DataFrame: no column \"injected\"; it has: child_id, arm");
+    let columns = vec![("child_id", people.clone()), ("arm", arms.clone()), ("injected", people.clone())];
+    assert_eq!(
+        read(columns, "injected"),
+        "pandas DataFrame, column \"injected\": periods of pandas are numbers whose unit no other program \
+         knows; hand over dates, such as those of .dt.to_timestamp()"
+    );
+    let none = |array: &ArrayRef| array.slice(0, 0);
+    let error =
+        read(vec![("child_id", none(&people)), ("arm", none(&arms)), ("injected", none(&people))], "");
+    assert!(error.starts_with("pandas DataFrame: it has 0 rows."), "{error}");
+}
