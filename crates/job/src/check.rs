@@ -2,6 +2,7 @@
 //! `tacit check` and the Python package show it.
 
 use crate::budget::{self, Outlook};
+use crate::folders;
 use crate::plan::{self, Assumed, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
 use crate::prepare::{self, Built, Opened, build_all};
 use base::{Error, Fault, PartyId, limits};
@@ -166,6 +167,7 @@ impl CheckedSide {
     /// # Errors
     /// The first thing that is wrong.
     pub fn of_party(party: PartySetup, opened: Opened) -> Result<Self, Error> {
+        folders::expect_folders(&party)?;
         let checked = match prepare::check(&party, &opened) {
             Err(refused) if matches!(refused.kind(), Fault::Refused(_)) => {
                 // Whoever is to change the policy, or the study, reads what it is about.

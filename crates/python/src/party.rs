@@ -10,6 +10,7 @@ use base::Error;
 use clap::Parser;
 use data::RowStream;
 use job::check::{CheckSizes, CheckedSide, SideReport};
+use job::folders::expect_report_folder;
 use job::prepare::Opened;
 use job::run::Part;
 use pyo3::prelude::*;
@@ -61,13 +62,16 @@ type Said = (bool, bool, bool);
 /// A party that is ready to begin, but for its key, which its thread reads.
 struct ReadyParty {
     party: PartySetup,
+    /// The folder for reports, where one was said: without it nothing is written.
+    report: Option<PathBuf>,
     study: Option<(StudyFile, String)>,
     stream: Option<RowStream>,
 }
 
 impl ReadyParty {
     fn open(self) -> Result<(PartySetup, Opened), Error> {
-        let Self { party, study, stream } = self;
+        let Self { party, report, study, stream } = self;
+        report.iter().try_for_each(|folder| expect_report_folder(folder))?;
         let opened = match study {
             Some(study) => Opened::new(study, &party.as_party, &party.identity)?,
             None => Opened::of(&party)?,
@@ -209,8 +213,10 @@ impl PartyHandle {
         }
         let (new_lineage, spend_anyway, new_ledger) = said;
         let consent = Consent { new_lineage, spend_anyway };
+        let report = settings.report.clone();
         let party = settings.complete().map_err(|e| raised(py, &e))?;
         Ok(ReadyParty {
+            report,
             party: PartySetup { consent, new_ledger, ..party },
             study: self.study.clone(),
             stream,
