@@ -102,10 +102,12 @@ def test_a_mistake_in_a_frame_has_its_place(world: World, frame):
         party.check(frame.with_columns(pl.Series("arm", arms)))
     assert caught.value.places == [tacit.Place("polars DataFrame", 7, "arm")]
     assert 'polars DataFrame, row 7, column "arm": "treated"' in str(caught.value)
-    with pytest.raises(tacit.InputError, match='no column "arm"; it has: id, arms'):
+    with pytest.raises(tacit.InputError, match='no column "arm"; it has: id, arms') as caught:
         party.check(frame.rename({"arm": "arms"}))
-    with pytest.raises(tacit.InputError, match="Binary.* is not read"):
+    assert (caught.value.party, caught.value.places) == ("media", [tacit.Place("polars DataFrame", 1, "arm")])
+    with pytest.raises(tacit.InputError, match="Binary.* is not read") as caught:
         party.check(frame.with_columns(pl.col("arm").cast(pl.Binary)))
+    assert caught.value.places == [tacit.Place("polars DataFrame", 1, "arm")]
 
 
 def test_a_reader_gives_its_rows_once(world: World, frame):

@@ -413,7 +413,13 @@ impl TableReading<'_> {
 
     /// What is wrong with a column as a whole.
     pub fn refused_column(&self, column: &str, what: impl Display) -> Error {
-        Error::input(format!("{}, column \"{column}\": {what}", self.name))
+        self.at_column(column, Error::input(format!("{}, column \"{column}\": {what}", self.name)))
+    }
+
+    /// An error about a column as a whole stands in the header, or in the first row where there is none.
+    fn at_column(&self, column: &str, error: Error) -> Error {
+        let line = self.format.header_line.unwrap_or(1);
+        error.standing_at(vec![ErrorPlace { file: self.name.clone(), line, column: Some(column.to_owned()) }])
     }
 
     /// The row on a line.
@@ -442,9 +448,10 @@ impl TableReading<'_> {
             match places.get(name) {
                 Some(Some(place)) => Ok(*place),
                 Some(None) => {
-                    Err(self.refused(format!("two columns are called \"{name}\"; rename or remove one")))
+                    let twice = format!("two columns are called \"{name}\"; rename or remove one");
+                    Err(self.at_column(name, self.refused(twice)))
                 }
-                None => Err(self.no_column(name, found)),
+                None => Err(self.at_column(name, self.no_column(name, found))),
             }
         };
         self.sink.columns().iter().map(position).collect()

@@ -1,7 +1,7 @@
 //! A party of a study, and what it does.
 
 use crate::arrow::GivenRows;
-use crate::errors::{exception, misused, raised};
+use crate::errors::{exception, misused, raised, raised_by};
 use crate::reports::ReportHandle;
 use crate::studies::{StudyHandle, json};
 use crate::watched::{StopHandle, watched};
@@ -145,8 +145,8 @@ impl PartyHandle {
                 side.report(&CheckSizes { rows, mean, ..CheckSizes::default() }, None)?;
             Ok::<_, Error>((json(&report)?, refused))
         };
-        let (found, refused) = watched(py, (None, stop), move |_| job())?.map_err(|e| raised(py, &e))?;
-        Ok((found, refused.err().map(|e| exception(py, &e)).transpose()?))
+        let (found, refused) = watched(py, (None, stop), move |_| job())?.map_err(|e| self.raised(py, &e))?;
+        Ok((found, refused.err().map(|e| exception(py, &e, self.name())).transpose()?))
     }
 
     /// This party's half of a study. Of each run: with whom, its report or the error, and this party's own
@@ -170,10 +170,10 @@ impl PartyHandle {
             let answer = own_answer.map(ReportHandle);
             Ok(match report {
                 Ok(report) => (with, Some(ReportHandle(report)), None, answer),
-                Err(error) => (with, None, Some(exception(py, &error)?), answer),
+                Err(error) => (with, None, Some(exception(py, &error, self.name())?), answer),
             })
         };
-        parts.map_err(|e| raised(py, &e))?.into_iter().map(part).collect()
+        parts.map_err(|e| self.raised(py, &e))?.into_iter().map(part).collect()
     }
 
     /// This party's half of a match, whose part goes to the Parquet file `out`, by workers there: what `tacit
@@ -194,7 +194,7 @@ impl PartyHandle {
             let (party, opened) = ready.open()?;
             json(&job::run::run_match(&party, &opened, &out, &teller.watch(workers))?)
         })?;
-        done.map_err(|e| raised(py, &e))
+        done.map_err(|e| self.raised(py, &e))
     }
 }
 
@@ -202,6 +202,10 @@ impl PartyHandle {
 type RunPart<'py> = (String, Option<ReportHandle>, Option<Bound<'py, PyAny>>, Option<ReportHandle>);
 
 impl PartyHandle {
+    fn raised(&self, py: Python<'_>, error: &Error) -> PyErr {
+        raised_by(py, self.name(), error)
+    }
+
     fn ready(&self, py: Python<'_>, data: Option<GivenData>, said: Said) -> PyResult<ReadyParty> {
         let (mut settings, mut stream) = (self.settings.clone(), None);
         if let Some(data) = data {
@@ -214,7 +218,7 @@ impl PartyHandle {
         let (new_lineage, spend_anyway, new_ledger) = said;
         let consent = Consent { new_lineage, spend_anyway };
         let report = settings.report.clone();
-        let party = settings.complete().map_err(|e| raised(py, &e))?;
+        let party = settings.complete().map_err(|e| self.raised(py, &e))?;
         Ok(ReadyParty {
             report,
             party: PartySetup { consent, new_ledger, ..party },
