@@ -164,7 +164,7 @@ class Party:
             "budget": budget,
             "total": total,
             "allow-exact": allow_exact,
-            **(settings or {}),
+            **{name.replace("_", "-"): value for name, value in (settings or {}).items()},
         }
         self._peers, self._file, self._study = dict(peers or {}), None, own
         self._native = self._made({})

@@ -249,3 +249,12 @@ def test_a_report_that_cannot_be_written_is_in_the_error(world: World, tmp_path)
     error = done["media"]
     assert isinstance(error, tacit.FileError) and "no further charge" in (error.hint or ""), error
     assert error.answer.public == done["shop"].public
+
+
+def test_an_unknown_setting_has_those_that_there_are(world: World):
+    for name, meant in [("perod", "period"), ("maxrho", "max-rho")]:
+        with pytest.raises(tacit.InputError, match=f'no setting "{name}"; there are: .*"{meant}"'):
+            world.parties(world.study(), "settings", settings={"media": {name: "1"}, "shop": {}})
+    # By the names of party files, too.
+    said = {"media": {"period": "90d", "period_budget": "0.5"}, "shop": {}}
+    assert world.parties(world.study(), "settings", settings=said)["media"].name == "media"

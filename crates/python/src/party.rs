@@ -7,7 +7,8 @@ use crate::studies::{StudyHandle, json};
 use crate::watched::{StopHandle, watched};
 use crate::workers::GivenWorkers;
 use base::Error;
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 use data::RowStream;
 use job::check::{CheckSizes, CheckedSide, SideReport};
 use job::folders::expect_report_folder;
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use study::StudyFile;
 use study::party::{Consent, PartySettings, PartySetup};
+use study::reader::{nearest, printable};
 
 /// Settings as words, as on the command line.
 #[derive(Parser)]
@@ -230,7 +232,20 @@ impl PartyHandle {
 
 /// What is wrong with a word, without how a command is used.
 fn rule(error: &clap::Error) -> String {
+    let unknown = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
+    if let Some(ContextValue::String(flag)) = unknown {
+        return no_setting(flag.trim_start_matches('-').split('=').next().unwrap_or_default());
+    }
     let text = error.to_string();
     let text = text.split("\n\n").next().unwrap_or_default();
     text.trim().trim_start_matches("error: ").to_owned()
+}
+
+/// A setting that there is none of, all that there are, and which one may be meant.
+fn no_setting(name: &str) -> String {
+    let command = PartyWords::command();
+    let names: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+    let meant = nearest(&name.replace('_', "-"), &names);
+    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean \"{meant}\"?"));
+    format!("no setting \"{}\"; there are: {}{meant}", printable(name), names.join(", "))
 }
