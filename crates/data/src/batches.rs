@@ -56,8 +56,8 @@ pub(super) fn deliver(
 }
 
 /// What to do about months, quarters and the like.
-const PERIODS: &str = "periods of pandas are numbers whose unit no other program knows; hand over dates, such \
-                       as those of .dt.to_timestamp()";
+const PERIODS: &str = "periods of pandas are numbers whose unit no other program knows; hand over dates, \
+                       such as those of .dt.to_timestamp()";
 
 /// Whether a column is of periods of pandas, which are whole numbers to whoever looks at the type alone.
 fn is_period(batch: &RecordBatch, name: &str) -> bool {

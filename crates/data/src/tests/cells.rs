@@ -205,8 +205,8 @@ fn instants_that_are_no_midnights_are_no_days() {
         error.lines().next(),
         Some(
             "w.parquet, row 1 (row group 0), column \"seen\": the time 2026-02-28T23:00:00Z has a time of \
-             day in UTC, and a day is expected: hand over dates of the zone that is meant (of a frame of pandas \
-             `.dt.date`, in SQL CAST(.. AS DATE))"
+             day in UTC, and a day is expected: hand over dates of the zone that is meant (of a frame of \
+             pandas `.dt.date`, in SQL CAST(.. AS DATE))"
         )
     );
     // What a clock without a zone shows is of the day that it shows.
