@@ -546,10 +546,9 @@ mod tests {
         let half = without("reveal n2 clinic \"healthy\"\n", text);
         assert_eq!(warnings(&half), none);
         let nothing = without("reveal n3 clinic \"ill\"\n", &half);
-        assert_eq!(
-            warnings(&nothing),
-            ["the program reveals nothing of the noised sums all (line 24), which cost rho 0.05 of what \
-                 clinic may see: reveal them, or take them out, as they are charged all the same"]
-        );
+        let told = "the program reveals nothing of the noised sums all (line 27, column 1), which cost rho \
+                    0.05 of what clinic may see: reveal them, or take them out, as they are charged all the \
+                    same";
+        assert_eq!(warnings(&nothing), [told]);
     }
 }
