@@ -14,7 +14,7 @@ class Place(NamedTuple):
     file: str
     """The file, or what a data frame is called: ``polars DataFrame``."""
     line: int
-    """The line, or the row where there are no lines; from 1."""
+    """The line, or the row where there are no lines; from 1. That of a whole column is its header's, or 1."""
     column: str | None
     """The name of a column of data; in a study or a party file its number, from 1."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from . import _tacit
 from ._data import Data, given
-from ._errors import InputError
+from ._errors import InputError, TacitError
 from ._numbers import Rho
 from ._progress import Event, Shown
 from ._ray import Ray
@@ -164,7 +164,7 @@ class Party:
             "budget": budget,
             "total": total,
             "allow-exact": allow_exact,
-            **(settings or {}),
+            **{name.replace("_", "-"): value for name, value in (settings or {}).items()},
         }
         self._peers, self._file, self._study = dict(peers or {}), None, own
         self._native = self._made({})
@@ -326,18 +326,33 @@ class Party:
         finally:
             shown.end()
         reports = Reports([Report(report) for _, report, _, _ in parts if report is not None])
-        folder = self._native.report
-        if folder is not None:
-            for with_, report, _, answer in parts:
-                kept = report if report is not None else answer
-                if kept is not None:
-                    kept.save(Path(folder) / with_ if len(parts) > 1 else folder)
+        unsaved = self._save(parts)
         for _, _, error, answer in parts:
             if error is not None:
                 own = Report(answer) if answer is not None else None
                 error.answer = reports if len(parts) > 1 else own
                 raise error
+        if unsaved is not None:
+            unsaved.answer = reports if len(parts) > 1 else reports[0]
+            raise unsaved
         return reports
+
+    def _save(
+        self, parts: list[tuple[str, _tacit.Report | None, TacitError | None, _tacit.Report | None]]
+    ) -> TacitError | None:
+        """Writes what was complete where reports go. Nothing is lost where that fails: the first error."""
+        folder, unsaved = self._native.report, None
+        for with_, report, _, answer in parts:
+            kept = report if report is not None else answer
+            if folder is None or kept is None:
+                continue
+            try:
+                kept.save(Path(folder) / with_ if len(parts) > 1 else folder)
+            except TacitError as error:
+                error.party = self.name
+                error.hint = "the answer is in the ledger: run again, and it is given at no further charge"
+                unsaved = unsaved or error
+        return unsaved
 
     def _match(
         self,

@@ -243,3 +243,39 @@ def test_the_import_is_timed(capsys):
     took = min(float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(5))
     with capsys.disabled():
         print(f"\nimport tacit: {took:.3f} s, the best of 5; process {os.getpid()}")
+
+
+def test_a_report_folder_that_takes_no_report_is_found_before_a_run(world: World, tmp_path):
+    (tmp_path / "file").touch()
+    folder = {"media": tmp_path / "file" / "reports", "shop": None}
+    party = world.parties(world.study(), "no-folder", report=folder)["media"]
+    told = "reports cannot be written to .*; change `report`"
+    for call in (party.check, party.run):
+        with pytest.raises(tacit.FileError, match=told) as caught:
+            call(world.files["media"])
+        assert caught.value.party == "media"
+    assert not (world.folder / "no-folder-media.ledger").exists()
+
+
+def test_a_report_that_cannot_be_written_is_in_the_error(world: World, tmp_path):
+    taken = tmp_path / "taken"
+    parties = world.parties(world.study(), "taken", report={"media": taken, "shop": None})
+    done = both(
+        {
+            # A file stands where the folder goes, since the run began.
+            "media": lambda: parties["media"].run(world.files["media"], progress=lambda _: taken.touch()),
+            "shop": lambda: parties["shop"].run(world.files["shop"], progress=False),
+        }
+    )
+    error = done["media"]
+    assert isinstance(error, tacit.FileError) and "no further charge" in (error.hint or ""), error
+    assert error.answer.public == done["shop"].public
+
+
+def test_an_unknown_setting_has_those_that_there_are(world: World):
+    for name, meant in [("perod", "period"), ("maxrho", "max-rho")]:
+        with pytest.raises(tacit.InputError, match=f'no setting "{name}"; there are: .*"{meant}"'):
+            world.parties(world.study(), "settings", settings={"media": {name: "1"}, "shop": {}})
+    # By the names of party files, too.
+    said = {"media": {"period": "90d", "period_budget": "0.5"}, "shop": {}}
+    assert world.parties(world.study(), "settings", settings=said)["media"].name == "media"

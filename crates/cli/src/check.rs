@@ -8,6 +8,7 @@ use crate::settings::ConsentArgs;
 use base::Error;
 use clap::Args;
 use job::check::{CheckSizes, CheckedSide, SideReport};
+use job::folders::expect_report_folder;
 use job::prepare::Opened;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -127,6 +128,7 @@ fn whole(settings: PartySettings, said: ConsentArgs) -> Result<CheckedSide, Erro
     let party = PartySetup { consent: said.into(), ..settings.complete()? };
     let _working = Working::on(format!("reading {}", party.data.display()));
     let opened = Opened::of(&party)?;
+    expect_report_folder(&party.report)?;
     CheckedSide::of_party(party, opened)
 }
 

@@ -49,7 +49,7 @@ impl RowStream {
     /// Hands all rows on. Returns how many there were.
     pub(crate) fn read(&self, table: &mut TableReading<'_>) -> Result<u64, Error> {
         let batches = self.0.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let batches = batches.ok_or_else(|| self.is_used_up())?;
+        let batches = batches.ok_or_else(|| self.has_none())?;
         let found: Vec<String> = batches.schema().fields().iter().map(|field| field.name().clone()).collect();
         let places = table.locate(&found)?;
         let wanted: Vec<String> = places.iter().map(|at| found[*at].clone()).collect();
@@ -71,7 +71,7 @@ impl RowStream {
             }
         }
         if rows == 0 {
-            return Err(self.is_used_up());
+            return Err(self.has_none());
         }
         Ok(rows)
     }
@@ -95,11 +95,11 @@ impl RowStream {
         Ok(())
     }
 
-    /// A stream that somebody has read gives no rows, and says no more than that.
-    fn is_used_up(&self) -> Error {
+    /// A table without rows, or a stream that somebody has read: it gives none, and says no more than that.
+    fn has_none(&self) -> Error {
         Error::input(format!(
-            "{}: no rows. A reader gives its rows once: if it was read before, make it anew, or hand over a \
-             table",
+            "{}: it has 0 rows. A reader gives its rows once: if it was read before, make it anew, or hand \
+             over a table",
             self.name()
         ))
     }

@@ -38,7 +38,7 @@ fn rows_that_are_handed_over_are_read_once() {
     let (rows, report) = read(&stream).expect("read");
     assert_eq!((tag(&rows), report.rows_read), (wanted, of_file.rows_read));
     let told = read(&stream).err().expect("used up").to_string();
-    assert!(told.starts_with("a frame: no rows. A reader gives its rows once"), "{told}");
+    assert!(told.starts_with("a frame: it has 0 rows. A reader gives its rows once"), "{told}");
     let error = read(&handed_over("cure")).err().expect("no arm");
     let column = Some("arm".to_owned());
     assert_eq!(error.places(), [ErrorPlace { file: "a frame".into(), line: 2, column }]);
