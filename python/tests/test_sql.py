@@ -159,3 +159,17 @@ def test_the_key_is_the_identifier():
     assert 'identifiers = [{ name = "id" }]' in query(text).toml()
     with pytest.raises(tacit.TraceError, match="other identifiers"):
         query(text, match=tacit.Match("pid", identifiers=["email"]))
+
+
+def test_groups_by_number_and_what_has_no_word():
+    assert query(f"SELECT dose, COUNT(*) {FROM} GROUP BY 1") == query(
+        f"SELECT dose, COUNT(*) {FROM} GROUP BY dose"
+    )
+    for text, told in (
+        (f"SELECT COUNT(*) {FROM} GROUP BY CASE WHEN rooms < 2 THEN 0 ELSE 1 END", "histogram.*tacit.edges"),
+        (f"SELECT rooms, COUNT(*) {FROM} GROUP BY rooms", "WHERE rooms IN.*tacit.edges"),
+        (f"SELECT dose, COUNT(*) {FROM} GROUP BY 3", "SELECT has 2 expressions"),
+        ("SELECT COUNT(*) FROM trial", "one table is one party"),
+    ):
+        with pytest.raises(tacit.TraceError, match=told):
+            query(text)
