@@ -165,3 +165,11 @@ def test_simulate_is_the_commands(world: World, frame, command, tmp_path):
         tacit.simulate(study, {"medium": frame})
     with pytest.raises(tacit.InputError, match="no file of shop"):
         tacit.simulate(study, {"media": frame})
+
+
+def test_a_column_of_mixed_types_is_told_in_one_line(world: World):
+    party = world.parties(world.study(), "mixed")["media"]
+    frame = pd.DataFrame({"id": pd.Series(["a", 1], dtype="object"), "arm": ["test", "control"]})
+    with pytest.raises(tacit.InputError, match=r"pandas DataFrame: .*column id .*astype") as caught:
+        party.check(frame)
+    assert "\n" not in str(caught.value)
