@@ -15,6 +15,7 @@ from typing import Any, Literal, Union
 from . import _tacit
 from ._errors import InputError
 from ._keys import Key
+from ._files import read_text, write_text
 from ._numbers import Rho, decimal_of
 from ._report import Fields, Table
 from ._trace import Head, Row, Step, traced
@@ -62,8 +63,8 @@ class Prices:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Prices:
-        """A file like ``docs/prices-2026.toml``. A mistake in it is raised by the plan."""
-        return Prices(os.fspath(path), Path(path).read_text(encoding="utf-8"))
+        """A file like ``docs/prices-2026.toml``. The plan raises a mistake in it, this InputError."""
+        return Prices(os.fspath(path), read_text(path))
 
     @staticmethod
     def aws_2026() -> Prices:
@@ -205,16 +206,17 @@ class Study:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the canonical text, which the command reads; never over a study that says another thing.
 
-        Raises InputError where a file is there that says something else.
+        Raises InputError where a file is there that says something else, FileError where none can be
+        written.
         """
         path, text = Path(path), self.toml()
-        if path.exists() and path.read_text(encoding="utf-8") != text:
+        if path.exists() and read_text(path) != text:
             raise InputError(
                 f"{path} is there and says something else: remove it, or name another file",
                 kind="input",
                 code=2,
             )
-        path.write_text(text, encoding="utf-8")
+        write_text(path, text)
         return path
 
     def check(
