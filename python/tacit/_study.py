@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -165,7 +166,9 @@ class Study:
         charged = {viewer: _charge(of) for viewer, of in made.rho.items()} if rho is None else rho
         if charged:
             said["release"] = {**sections.get("release", {}), **_viewers(charged)}
-        return Study(_tacit.canonical(name, _toml(said)), name=name)
+        study = Study.__new__(Study)
+        study._native = _built(name, said)
+        return study
 
     def _study(self) -> _tacit.Study:
         assert self._native is not None
@@ -307,9 +310,11 @@ class LiftStudy(Study):
         """The publisher's column that says when a person could first have been reached."""
         return self._with("publisher", {"opportunity": {"column": column, "type": type}})
 
-    def arm(self, column: str, *, test: str, control: str) -> LiftStudy:
-        """The publisher's column of arms, and their names in it."""
-        return self._with("publisher", {"arm": {"column": column, "test": test, "control": control}})
+    def arm(self, column: str, *, test: str, control: str, leave_out: Sequence[str] = ()) -> LiftStudy:
+        """The publisher's column of arms, and their names in it; rows of ``leave_out`` do not count."""
+        said: dict[str, Any] = {"column": column, "test": test, "control": control}
+        said.update({"leave_out": list(leave_out)} if leave_out else {})
+        return self._with("publisher", {"arm": said})
 
     def impressions(self, column: str, *, type: str = "u16") -> LiftStudy:
         """The publisher's column of impressions, which counts of reached people need."""
@@ -332,14 +337,20 @@ class LiftStudy(Study):
     ) -> LiftStudy:
         """The advertiser's events, one a line: the column of times, the column of values or a constant value.
 
-        ``max_events`` are those of one person that count, ``overflow`` says which.
+        Of a person who has one line with all events (the wide layout) ``column`` is a list of the columns of
+        times, and ``value`` a list of as many columns, or a constant. ``negative`` says what a value below 0
+        is: a mistake unless told, ``leave-out``, or ``net``, a refund (``docs/files.md``). ``max_events`` are
+        those of one person that count, ``overflow`` says which.
         """
+        negative: Literal["error", "leave-out", "net"] | None = None,
         of: dict[str, Any] = {"constant": value}
-        if isinstance(value, str):
-            of = {"column": value, "type": type}
-            of.update({name: one for name, one in (("unit", unit), ("scale", scale)) if one is not None})
-        said = {"layout": "events", "event": {"column": column, "type": "time"}, "value": of}
-        return self._with("advertiser", {**said, "max_events": max_events, "overflow": overflow})
+        if not isinstance(value, int):
+            said = {"type": type, "unit": unit, "scale": scale, "negative": negative}
+            of = {**_columns(value), **{name: one for name, one in said.items() if one is not None}}
+        event = {**_columns(column), "type": "time"}
+        layout = "events" if isinstance(column, str) else "wide"
+        events = {"layout": layout, "event": event, "value": of, "max_events": max_events}
+        return self._with("advertiser", {**events, "overflow": overflow})
 
     def where(self, column: str, *, equals: Sequence[str]) -> LiftStudy:
         """Only these lines of the advertiser are events."""
@@ -381,6 +392,10 @@ class LiftStudy(Study):
     def _with(self, section: str, said: Mapping[str, Any]) -> LiftStudy:
         all_said = {**self._said, section: {**self._said.get(section, {}), **said}}
         return LiftStudy(self._said["name"], self._said["title"], all_said)
+    def privacy(self, *, unit: str) -> LiftStudy:
+        """What one row stands for, in a word or two that fit after "one": ``child``."""
+        return self._with("privacy", {"unit": unit})
+
 
     def _study(self) -> _tacit.Study:
         if self._native is None:
@@ -388,8 +403,7 @@ class LiftStudy(Study):
             # What every lift study says; sides that say another thing stand.
             said.setdefault("time", {"origin": datetime.date(1970, 1, 1), "unit": "second", "span": _SECONDS})
             said["lift"] = {"counts_after": "opportunity", **said.get("lift", {})}
-            text = _toml(said)
-            self._native = _tacit.Study.parse(self._said["name"], _tacit.canonical(self._said["name"], text))
+            self._native = _built(self._said["name"], said)
         return self._native
 
 
@@ -404,6 +418,20 @@ def _viewers(rho: Rho | Mapping[str, Rho]) -> dict[str, Any]:
 def _charge(rho: Fraction) -> Decimal:
     """No less, with as many digits as a study has."""
     return Decimal(-(-rho.numerator * 10**9 // rho.denominator)).scaleb(-9).normalize()
+
+
+def _built(name: str, said: Mapping[str, Any]) -> _tacit.Study:
+    """A study of what calls said. Nobody wrote its text, so its mistakes name settings and no lines."""
+    try:
+        return _tacit.Study.parse(name, _tacit.canonical(name, _toml(said)))
+    except InputError as error:
+        text = re.sub(rf"{re.escape(name)}, line \d+(?:, column \d+)?", name, str(error))
+        raise InputError(text, kind=error.kind, code=error.code, hint=error.hint) from None
+
+
+def _columns(of: str | Sequence[str]) -> dict[str, Any]:
+    """A column, or those of the wide layout."""
+    return {"column": of} if isinstance(of, str) else {"columns": list(of)}
 
 
 def _toml(said: Mapping[str, Any]) -> str:
