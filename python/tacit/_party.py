@@ -91,7 +91,11 @@ class MatchResult(Fields):
 
 
 class Party:
-    """One party of a study, on this machine. It stays as it is, and holds no secret."""
+    """One party of a study, on this machine. It stays as it is, and holds no secret.
+
+    It pickles, for a process that ``multiprocessing`` starts by "spawn": keys, ledgers and files go by their
+    paths, a party file is read again, and a run that goes on stays where it is.
+    """
 
     _settings: dict[str, Any]
     _peers: dict[str, str]
@@ -373,6 +377,13 @@ class Run(AsyncIterator[Event]):
         self._stop = _tacit.Stop()
         self._queue: asyncio.Queue[Event | BaseException] | None = None
         self._over = False
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: of for name, of in self.__dict__.items() if name != "_native"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._native = self._made({})
+
 
     def _begin(self) -> asyncio.Queue[Event | BaseException]:
         import asyncio

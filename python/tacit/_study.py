@@ -261,7 +261,14 @@ class Study:
         pair = _pair(rows)
         assert pair is not None
         told = None if price is None else (price.name, price.text)
-        return Plan(json.loads(self._study().plan(pair, link, mean, cores, told, between, both)))
+        return Plan(self._study().plan(pair, link, mean, cores, told, between, both))
+
+    def __getstate__(self) -> dict[str, Any]:
+        study = self._study()
+        return {"name": study.name, "text": study.text}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self._native = _tacit.Study.parse(state["name"], state["text"])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Study) and self.hash == other.hash
@@ -393,6 +400,12 @@ class LiftStudy(Study):
         all_said = {**self._said, section: {**self._said.get(section, {}), **said}}
         return LiftStudy(self._said["name"], self._said["title"], all_said)
     def privacy(self, *, unit: str) -> LiftStudy:
+    def __getstate__(self) -> dict[str, Any]:
+        return {"said": self._said}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self._said, self._native = state["said"], None
+
         """What one row stands for, in a word or two that fit after "one": ``child``."""
         return self._with("privacy", {"unit": unit})
 
