@@ -234,7 +234,7 @@ class Party:
         stop = _tacit.Stop()
         said = _Said(new_lineage, spend_anyway)
         found, refused = self._native.check(given(data, stop), said.three(), _pair(rows), mean, stop)
-        check = Check(json.loads(found))
+        check = Check(found)
         if refused is not None:
             refused.answer = check
             raise refused

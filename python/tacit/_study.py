@@ -15,10 +15,10 @@ from typing import Any, Literal, Union
 
 from . import _tacit
 from ._errors import InputError
-from ._keys import Key
 from ._files import read_text, write_text
+from ._keys import Key
 from ._numbers import Rho, decimal_of
-from ._report import Fields, Table
+from ._report import Printed, Table
 from ._trace import Head, Row, Step, traced
 
 Rows = Union[int, "tuple[int, int]"]
@@ -73,12 +73,12 @@ class Prices:
         return Prices("prices-2026.toml", _tacit.prices_2026())
 
 
-class Check(Fields):
-    """What a check found: the JSON of ``tacit check --json``."""
+class Check(Printed):
+    """What a check found: the JSON of ``tacit check --json``, and its ``text``, which a notebook shows."""
 
 
-class Plan(Fields):
-    """What a study will cost: the JSON of ``tacit plan --json``."""
+class Plan(Printed):
+    """What a study will cost: the JSON of ``tacit plan --json``, and its ``text``, which a notebook shows."""
 
     def to_pandas(self) -> Any:
         """The stages as a frame of pandas, which must be installed."""
@@ -138,8 +138,8 @@ class Study:
 
         ``row`` has a parameter for each column, annotated with type and owner (``tacit.u16["shop"]``), and
         returns values by name; or it is columns by name. ``combine`` has the values that it names as
-        parameters, and returns sums; where there is none, ``row`` does. ``release`` has a ``tacit.Release``
-        and the sums. In their place questions may stand: ``tacit.Ask``. Each function is called once; what it
+        parameters (``**values``: all others), and returns sums; where there is none, ``row`` does.
+        ``release`` has a ``tacit.Release`` and the sums. In their place questions may stand: ``tacit.Ask``. Each function is called once; what it
         reads from outside becomes constants. ``text`` shows the program.
 
         ``parties`` has the key of each by name, ``rows`` whose rows are met, ``rho`` what each viewer may be
@@ -240,7 +240,7 @@ class Study:
             theirs = ("the peer's", peer._study().text)
         elif peer is not None:
             theirs = (os.fspath(peer), Study.load(peer)._study().text)
-        return Check(json.loads(self._study().check(_pair(rows), mean, theirs)))
+        return Check(self._study().check(_pair(rows), mean, theirs))
 
     def plan(
         self,
@@ -255,8 +255,8 @@ class Study:
     ) -> Plan:
         """States bytes, time and privacy cost of every stage; with ``price`` also dollars.
 
-        ``both`` are rows that both of two parties have, ``link`` is bandwidth each way and round-trip time, ``cores`` are those of each party. Raises
-        InputError.
+        ``both`` are rows that both of two parties have, ``link`` is bandwidth each way and round-trip time,
+        ``cores`` are those of each party. Raises InputError.
         """
         pair = _pair(rows)
         assert pair is not None
@@ -333,12 +333,13 @@ class LiftStudy(Study):
 
     def events(
         self,
-        column: str,
+        column: str | Sequence[str],
         *,
-        value: str | int = 1,
+        value: str | int | Sequence[str] = 1,
         type: str = "u32",
         unit: str | None = None,
         scale: int | None = None,
+        negative: Literal["error", "leave-out", "net"] | None = None,
         max_events: int = 4,
         overflow: str = "keep-earliest",
     ) -> LiftStudy:
@@ -349,7 +350,6 @@ class LiftStudy(Study):
         is: a mistake unless told, ``leave-out``, or ``net``, a refund (``docs/files.md``). ``max_events`` are
         those of one person that count, ``overflow`` says which.
         """
-        negative: Literal["error", "leave-out", "net"] | None = None,
         of: dict[str, Any] = {"constant": value}
         if not isinstance(value, int):
             said = {"type": type, "unit": unit, "scale": scale, "negative": negative}
@@ -392,23 +392,23 @@ class LiftStudy(Study):
         said.update({"also": list(also)} if also else {})
         return self._with("release", {**said, **_viewers(rho)})
 
+    def privacy(self, *, unit: str) -> LiftStudy:
+        """What one row stands for, in a word or two that fit after "one": ``child``."""
+        return self._with("privacy", {"unit": unit})
+
     def compute(self, **settings: Any) -> LiftStudy:
         """Settings of ``[compute]``: engine, shards, ot."""
         return self._with("compute", settings)
 
-    def _with(self, section: str, said: Mapping[str, Any]) -> LiftStudy:
-        all_said = {**self._said, section: {**self._said.get(section, {}), **said}}
-        return LiftStudy(self._said["name"], self._said["title"], all_said)
-    def privacy(self, *, unit: str) -> LiftStudy:
     def __getstate__(self) -> dict[str, Any]:
         return {"said": self._said}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self._said, self._native = state["said"], None
 
-        """What one row stands for, in a word or two that fit after "one": ``child``."""
-        return self._with("privacy", {"unit": unit})
-
+    def _with(self, section: str, said: Mapping[str, Any]) -> LiftStudy:
+        all_said = {**self._said, section: {**self._said.get(section, {}), **said}}
+        return LiftStudy(self._said["name"], self._said["title"], all_said)
 
     def _study(self) -> _tacit.Study:
         if self._native is None:
@@ -418,19 +418,6 @@ class LiftStudy(Study):
             said["lift"] = {"counts_after": "opportunity", **said.get("lift", {})}
             self._native = _built(self._said["name"], said)
         return self._native
-
-
-def _viewers(rho: Rho | Mapping[str, Rho]) -> dict[str, Any]:
-    """What each viewer may be charged, as ``[release]`` has it."""
-    own = rho if isinstance(rho, Mapping) else {"public": rho}
-    to = {name: {"rho": decimal_of(of)} for name, of in own.items() if name != "public"}
-    public = {"public": {"rho": decimal_of(own["public"])}} if "public" in own else {}
-    return {**public, **({"to": to} if to else {})}
-
-
-def _charge(rho: Fraction) -> Decimal:
-    """No less, with as many digits as a study has."""
-    return Decimal(-(-rho.numerator * 10**9 // rho.denominator)).scaleb(-9).normalize()
 
 
 def _built(name: str, said: Mapping[str, Any]) -> _tacit.Study:
@@ -445,6 +432,19 @@ def _built(name: str, said: Mapping[str, Any]) -> _tacit.Study:
 def _columns(of: str | Sequence[str]) -> dict[str, Any]:
     """A column, or those of the wide layout."""
     return {"column": of} if isinstance(of, str) else {"columns": list(of)}
+
+
+def _viewers(rho: Rho | Mapping[str, Rho]) -> dict[str, Any]:
+    """What each viewer may be charged, as ``[release]`` has it."""
+    own = rho if isinstance(rho, Mapping) else {"public": rho}
+    to = {name: {"rho": decimal_of(of)} for name, of in own.items() if name != "public"}
+    public = {"public": {"rho": decimal_of(own["public"])}} if "public" in own else {}
+    return {**public, **({"to": to} if to else {})}
+
+
+def _charge(rho: Fraction) -> Decimal:
+    """No less, with as many digits as a study has."""
+    return Decimal(-(-rho.numerator * 10**9 // rho.denominator)).scaleb(-9).normalize()
 
 
 def _toml(said: Mapping[str, Any]) -> str:

@@ -2,9 +2,11 @@
 //! What is agreed to is told once, in one place.
 
 mod bill;
+pub mod checked;
 mod engines;
 mod noise;
 mod shown;
+pub mod simulated;
 
 pub use noise::noise_lines;
 pub use shown::{budget_facts, left_out, meanings, noise_from, revealed, runs, servers};
