@@ -321,7 +321,7 @@ class Party:
         stop: _tacit.Stop,
         launcher: Ray | None,
     ) -> Reports:
-        shown = Shown(progress)
+        shown = Shown(progress, self.name)
         try:
             with _workers(launcher, self.name) as workers:
                 parts = self._native.run(given(data, stop), said.three(), shown.listener(), stop, workers)
@@ -351,8 +351,8 @@ class Party:
     ) -> MatchResult:
         import tempfile
 
-        shown, stop = Shown(progress), _tacit.Stop()
-        with tempfile.TemporaryDirectory(prefix="tacit-match-") as folder:
+        shown, stop = Shown(progress, self.name), _tacit.Stop()
+        with tempfile.TemporaryDirectory(prefix="tacit-match-", dir=self._settings.get("work")) as folder:
             file = Path(out) if out is not None else Path(folder) / "part.parquet"
             try:
                 with _workers(launcher, self.name) as workers:
