@@ -300,8 +300,10 @@ class Party:
     ) -> MatchResult:
         """Runs this party's half of a study of kind ``match``, and returns its part.
 
-        ``out`` is a Parquet file for the part, which must not be there yet; without it the part is in memory
-        alone. Raises TacitError.
+        ``out`` is a Parquet file for the part, which must not be there yet. Without it the part is read into
+        memory from a file of this user alone, in the party's ``work`` or else in the folder for temporary
+        files (``TMPDIR``), which is removed; a process that is killed in between leaves it there. Raises
+        TacitError.
         """
         return self._with(launcher, {})._match(data, out, progress, _Said(new_lineage), launcher)
 
