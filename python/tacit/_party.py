@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mappin
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
 from . import _tacit
 from ._data import Data, given
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Progress = Union[bool, Callable[[Event], None]]
 """Whether progress is shown; or who is told of every event, on the thread that called."""
 _Path = Union[str, "os.PathLike[str]"]
+Reported = TypeVar("Reported", Report, Reports)
 
 
 @dataclass(frozen=True)
@@ -267,10 +268,7 @@ class Party:
         said = _Said(new_lineage, spend_anyway, new_ledger)
         over = {"workers": workers, "memory": memory, "state": state, "state-key": state_key}
         party = self._with(launcher, over)
-        reports = party._run(data, progress, said, _tacit.Stop(), launcher)
-        if len(reports) != 1:
-            raise RuntimeError("several advertisers apart: use run_all")
-        return reports[0]
+        return _only(party._run(data, progress, said, _tacit.Stop(), launcher))
 
     def run_all(
         self,
@@ -307,13 +305,25 @@ class Party:
         """
         return self._with(launcher, {})._match(data, out, progress, _Said(new_lineage), launcher)
 
-    def start(self, data: Data | None = None, *, launcher: Ray | None = None, **said: bool) -> Run:
+    def start(self, data: Data | None = None, *, launcher: Ray | None = None, **said: bool) -> Run[Report]:
         """``run`` for asyncio: an iterator of events, the last of which has the report.
 
         ``await`` it for the report alone. Cancelling the task, ``aclose``, or dropping it ends the run as
         Ctrl-C does. ``said`` is what ``run`` takes: new_lineage, spend_anyway, new_ledger.
         """
-        return Run(self._with(launcher, {}), data, _Said(**said), launcher)
+        party, three = self._with(launcher, {}), _Said(**said)
+
+        def call(tell: Callable[[Event], None], stop: _tacit.Stop) -> Report:
+            return _only(party._run(data, tell, three, stop, launcher))
+
+        return Run(call)
+
+    def start_all(
+        self, data: Data | None = None, *, launcher: Ray | None = None, **said: bool
+    ) -> Run[Reports]:
+        """``run_all`` for asyncio, as ``start`` is ``run``."""
+        party, three = self._with(launcher, {}), _Said(**said)
+        return Run(lambda tell, stop: party._run(data, tell, three, stop, launcher))
 
     def _run(
         self,
@@ -367,18 +377,6 @@ class Party:
                 del fields["file"]
             return MatchResult(fields, _tacit.Batches.of_parquet(file))
 
-    def __repr__(self) -> str:
-        return f"Party({self.name!r})"
-
-
-class Run(AsyncIterator[Event]):
-    """A run of a party under asyncio: events as they come, the last one with the report."""
-
-    def __init__(self, party: Party, data: Data | None, said: _Said, launcher: Ray | None) -> None:
-        self._party, self._data, self._said, self._launcher = party, data, said, launcher
-        self._stop = _tacit.Stop()
-        self._queue: asyncio.Queue[Event | BaseException] | None = None
-        self._over = False
     def __getstate__(self) -> dict[str, Any]:
         return {name: of for name, of in self.__dict__.items() if name != "_native"}
 
@@ -386,6 +384,18 @@ class Run(AsyncIterator[Event]):
         self.__dict__.update(state)
         self._native = self._made({})
 
+    def __repr__(self) -> str:
+        return f"Party({self.name!r})"
+
+
+class Run(AsyncIterator[Event], Generic[Reported]):
+    """A run of a party under asyncio: events as they come, the last one with the report, or the reports."""
+
+    def __init__(self, call: Callable[[Callable[[Event], None], _tacit.Stop], Reported]) -> None:
+        self._call: Callable[[Callable[[Event], None], _tacit.Stop], Reported] = call
+        self._stop = _tacit.Stop()
+        self._queue: asyncio.Queue[Event | BaseException] | None = None
+        self._over = False
 
     def _begin(self) -> asyncio.Queue[Event | BaseException]:
         import asyncio
@@ -393,8 +403,7 @@ class Run(AsyncIterator[Event]):
         queue: asyncio.Queue[Event | BaseException] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         # The thread does not hold this object, which ends the run when nobody has it any more.
-        party, data, said, stop = self._party, self._data, self._said, self._stop
-        launcher = self._launcher
+        call, stop = self._call, self._stop
 
         def tell(what: Event | BaseException) -> None:
             try:
@@ -405,8 +414,7 @@ class Run(AsyncIterator[Event]):
 
         def work() -> None:
             try:
-                reports = party._run(data, tell, said, stop, launcher)
-                tell(Event("report", report=reports[0] if len(reports) == 1 else reports))
+                tell(Event("report", report=call(tell, stop)))
             except BaseException as error:
                 tell(error)
 
@@ -431,13 +439,14 @@ class Run(AsyncIterator[Event]):
         self._over = what.kind == "report"
         return what
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, Reported]:
         return self._last().__await__()
 
-    async def _last(self) -> Any:
+    async def _last(self) -> Reported:
         async for event in self:
             if event.kind == "report":
-                return event.report
+                report: Reported = event.report
+                return report
         raise RuntimeError("a run ends with its report")
 
     async def aclose(self) -> None:
@@ -450,6 +459,14 @@ class Run(AsyncIterator[Event]):
     def _end(self) -> None:
         self._over = True
         self._stop.stop()
+
+
+def _only(reports: Reports) -> Report:
+    """The report of a run; where it was several runs, they are the answer of the error."""
+    if len(reports) == 1:
+        return reports[0]
+    text = "several advertisers apart, a report each: use run_all; this error's answer has the reports"
+    raise InputError(text, kind="input", code=2, answer=reports)
 
 
 def _words(settings: Mapping[str, Any]) -> list[str]:
