@@ -98,7 +98,7 @@ pub enum ServiceAction {
         /// The data set: NAME of [data.NAME]
         name: String,
     },
-    /// Propose a study to the other organisation
+    /// Propose a study to the other organisations
     Propose(studies::ProposeArgs),
     /// List studies, the newest first: those that are not over
     Studies {
@@ -110,7 +110,7 @@ pub enum ServiceAction {
     },
     /// Say how a study stands: what was said, runs, the report
     Status(studies::NamedStudy),
-    /// Consent to a study, with a data set
+    /// Consent to a study, with a data set or as a server
     Consent(studies::AgreeArgs),
     /// Refuse a study
     Refuse(studies::ClosingArgs),

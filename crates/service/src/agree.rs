@@ -1,5 +1,6 @@
 //! Signing a consent: what was weighed becomes its terms.
 
+use crate::serving::NO_DATA;
 use crate::settings::{DataSet, HouseSettings};
 use crate::store::{
     ApprovedTerms, COMMAND_LINE, ConsentRight, OwnConsent, RecordedAct, SealRequest, Speaker, Store,
@@ -30,7 +31,7 @@ pub struct AgreeOrder {
     pub by: String,
     /// To which proposal.
     pub id: ProposalId,
-    /// With which data set.
+    /// With which data set; [`NO_DATA`]: as a server.
     pub data: String,
     /// Runs that may begin anew.
     pub runs: u8,
@@ -166,8 +167,8 @@ pub fn agree(
         return Err(Error::refused(weighed.refusals.join("; ")));
     }
     let identity = Identity::load(&settings.identity)?;
-    let set = set_of(settings, &order.data)?;
-    let two = set.two_person;
+    let set = (order.data != NO_DATA).then(|| set_of(settings, &order.data)).transpose()?;
+    let two = set.is_some_and(|set| set.two_person);
     if two && order.by == COMMAND_LINE {
         return Err(Error::refused(format!(
             "two stewards decide on {} (two_person of service.toml), so it is consented to by the page",
@@ -175,10 +176,13 @@ pub fn agree(
         )));
     }
     let by_rule = order.by == BY_RULE;
-    let keyed = !set.steward_keys.is_empty();
+    let keyed = set.is_some_and(|set| !set.steward_keys.is_empty());
     let study = store.proposal(&order.id)?.map(|row| row.study);
-    let named = study.as_ref().and_then(|study| settings.consents_with(study));
-    if by_rule && (two || keyed || named != Some(order.data.as_str())) {
+    let is_named = study.as_ref().is_some_and(|study| match set {
+        None => settings.serves_by_rule(study),
+        Some(_) => settings.consents_with(study) == Some(order.data.as_str()),
+    });
+    if by_rule && (two || keyed || !is_named) {
         return Err(Error::refused("no rule consents to this study: a steward decides"));
     }
     let at_ms = crate::link::now_ms();
@@ -187,8 +191,8 @@ pub fn agree(
         let approval = order.approval();
         let separate = settings.policy.separate_duties;
         let approval = two.then_some(&approval);
-        let right =
-            ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval, keys: &[] };
+        let stewards = set.map_or(&[][..], |set| &set.stewards);
+        let right = ConsentRight { rules: order.rules, stewards, separate, approval, keys: &[] };
         let speaker = Speaker { by: &order.by, identity: &identity, at_ms };
         let record = store.consent(speaker, &order.id, terms, &own, &right)?;
         return Ok(ConsentStep::Signed(Box::new(record)));

@@ -21,6 +21,7 @@ mod roles;
 mod rules;
 mod schedule;
 mod secrets;
+mod serving;
 mod settings;
 mod store;
 mod told;

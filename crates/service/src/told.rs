@@ -1,6 +1,7 @@
 //! What a study is, in words: those of `tacit check` and `tacit plan`, under the headings of the page on
 //! which a steward decides. The text that is signed for is made of the same words.
 
+use crate::serving::NO_DATA;
 use base::{Error, PartyId};
 use job::check::{CheckSizes, CheckedSide, SideReport};
 use job::plan::{Assumed, OutcomeGuess, interval_curves};
@@ -102,7 +103,9 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     let (seconds, sent) = plan.stages.iter().fold((0.0, 0), |(seconds, sent), stage| {
         (seconds + stage.seconds, sent + stage.bytes_sent.values().sum::<u64>())
     });
-    let took = format!("about {} of both machines, and {} between them", duration(seconds), bytes(sent));
+    let machines = if study.everybody().len() == 2 { "both" } else { "all" };
+    let took =
+        format!("about {} of {machines} machines, and {} between them", duration(seconds), bytes(sent));
     let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
     cost.table = told::cost(plan, study, COLUMNS);
     cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));
@@ -205,13 +208,17 @@ impl StudyTold {
     /// The text that a consent is signed for: all that is said, and what stands in the form.
     #[must_use]
     pub fn words_of(&self, us: &str, data: &str, runs: u8, days: u64) -> String {
-        format!(
-            "{}\n\nWhat is signed\nWith {data}, for {}, at most {} that may begin: at most {}.",
-            self.words(),
-            counted(days, "day"),
-            counted(u64::from(runs), "run"),
-            self.bound(us, runs)
-        )
+        let (days, runs_counted) = (counted(days, "day"), counted(u64::from(runs), "run"));
+        let signed = match data {
+            NO_DATA => {
+                format!("As a server without data, for {days}, at most {runs_counted} that may begin.")
+            }
+            data => {
+                let bound = self.bound(us, runs);
+                format!("With {data}, for {days}, at most {runs_counted} that may begin: at most {bound}.")
+            }
+        };
+        format!("{}\n\nWhat is signed\n{signed}", self.words())
     }
 
     /// All that is said, as the text that a consent is signed for.

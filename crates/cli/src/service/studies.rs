@@ -51,8 +51,8 @@ pub struct AgreeArgs {
     /// Which study
     #[command(flatten)]
     pub study: NamedStudy,
-    /// The data set: NAME of [data.NAME]
-    #[arg(long)]
+    /// The data set: NAME of [data.NAME]; none for a server that owns no data of the study
+    #[arg(long, default_value = "", hide_default_value = true)]
     pub data: String,
     /// Runs that may begin anew
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
@@ -233,7 +233,10 @@ fn words(opened: &OwnHouse, record: &ProposalRecord, data: &str, weighed: &Weigh
     let names = opened.names(record);
     let mut lines = vec![
         format!("{}: proposed by {}", base::clean(record.title()), names[record.proposer()]),
-        format!("With {data}: {} would take part", page::numbers::counted(weighed.rows, "row")),
+        match data {
+            "" => "As a server, without data".to_owned(),
+            data => format!("With {data}: {} would take part", page::numbers::counted(weighed.rows, "row")),
+        },
     ];
     lines.extend(weighed.charges.iter().map(|charge| {
         let place = record.parties().iter().position(|key| Some(key.to_string()) == charge.viewer);

@@ -5,6 +5,8 @@ mod api;
 mod demo;
 mod hostile;
 mod house;
+mod houses;
 mod pages;
+mod several;
 mod sides;
 mod threats;

@@ -37,6 +37,7 @@ pub(super) const PEER: &[&str] =
 pub(super) const DATA: &[&str] = &[
     "path",
     "lineage",
+    "salt",
     "columns",
     "peers",
     "stewards",
@@ -83,7 +84,7 @@ pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<HouseSettings
         Ok(home.join(root.need(key, example)?.text()?))
     };
     let peers = named(&root, "peers", peer)?;
-    let data = named(&root, "data", |item| data_set(item, &peers))?;
+    let data = named(&root, "data", |item| data_set(item, home, &peers))?;
     let policy = policy(root.get("policy"), &data)?;
     let settings = HouseSettings {
         name: root.need("name", "name = \"hospitals\"")?.name()?.to_owned(),
@@ -229,7 +230,11 @@ fn peer(item: &TomlItem<'_, '_>) -> Result<ServicePeer, Error> {
     })
 }
 
-fn data_set(item: &TomlItem<'_, '_>, known: &BTreeMap<String, ServicePeer>) -> Result<DataSet, Error> {
+fn data_set(
+    item: &TomlItem<'_, '_>,
+    home: &Path,
+    known: &BTreeMap<String, ServicePeer>,
+) -> Result<DataSet, Error> {
     let section = item.section(DATA)?;
     let path = section.need("path", "path = \"admissions/\"")?;
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -257,6 +262,7 @@ fn data_set(item: &TomlItem<'_, '_>, known: &BTreeMap<String, ServicePeer>) -> R
     Ok(DataSet {
         path: path.text()?.to_owned(),
         lineage: section.need("lineage", "lineage = \"admissions\"")?.name()?.to_owned(),
+        salt: section.get("salt").map(|item| item.text().map(|text| home.join(text))).transpose()?,
         columns: texts(&section, "columns", |item| item.text().map(str::to_owned))?,
         peers,
         stewards,

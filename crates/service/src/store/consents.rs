@@ -6,6 +6,7 @@ use super::studies::{failed, say_in};
 use super::{ALREADY_OPEN, COMMAND_LINE, OwnConsent, RecordedAct, Speaker, Store, write_down};
 use crate::agree::BY_RULE;
 use crate::roles::{Action, Asker, StudySubject, Subject, may};
+use crate::serving::{NO_DATA, may_serve};
 use base::Error;
 use net::KeyFingerprint;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -96,8 +97,9 @@ impl Store {
             let OwnConsent { by, data, salt, tag, words, version, after, .. } = own;
             let values = params![id.0, by, data, salt, tag, words, version, after.cast_signed()];
             write.execute(sql, values).map_err(failed)?;
+            let data = Some(&own.data).filter(|data| *data != NO_DATA);
             write
-                .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
+                .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, data])
                 .map_err(failed)?;
             write.execute("DELETE FROM requests WHERE proposal = ?1", [id.0]).map_err(failed)?;
             Ok(record)
@@ -298,6 +300,9 @@ fn decides(
     let Some(number) = living_in(connection, account)? else { return Ok(false) };
     let grants = grants_of(connection, number)?;
     let asker = Asker { name: account.to_owned(), grants, separate: right.separate };
+    if data == NO_DATA {
+        return Ok(may_serve(&asker, &by));
+    }
     let subject = StudySubject { by: &by, data: Some(data), given: false };
     let named = right.stewards.iter().any(|steward| steward == account);
     Ok(named && may(&asker, Action::Decide, Subject::Study(subject)))

@@ -2,6 +2,7 @@
 //! says what an organisation says.
 
 mod own_key;
+mod serving;
 mod weighed;
 
 use super::House;
@@ -159,7 +160,11 @@ impl Pair {
         let text = text.replace(keys[0], &self.own.fingerprint().to_string());
         let text = text.replace(keys[1], &self.peer.fingerprint().to_string());
         let text = text.replace("1954 poliomyelitis field trial, placebo-control areas", title);
-        let told = crate::told::tell(&text, "", None).expect("a study");
+        self.proposed_text(&text, note)
+    }
+
+    fn proposed_text(&self, text: &str, note: &str) -> (ProposalId, String) {
+        let told = crate::told::tell(text, "", None).expect("a study");
         let proposed = ProposedStudy {
             text: told.text.clone(),
             program: base::unhex(&told.program).expect("a hash"),
@@ -526,7 +531,7 @@ fn rules_that_were_tightened_hold_for_what_was_agreed_before() {
         let why = waits();
         assert!(why.contains("the rules do not allow it any more: studies with hospitals"), "{why}");
         pair.tightened("peers = []", "peers = [\"hospitals\"]");
-        assert_eq!(waits(), "there is no connection to the other service");
+        assert_eq!(waits(), "there is no connection to hospitals");
         pair.tightened("least_rows = 1", "least_rows = 1\ntwo_person = true");
         assert!(waits().contains("two_person"));
     });
