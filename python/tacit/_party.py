@@ -299,9 +299,8 @@ class Party:
         """Runs this party's half of a study of kind ``match``, and returns its part.
 
         ``out`` is a Parquet file for the part, which must not be there yet. Without it the part is read into
-        memory from a file of this user alone, in the party's ``work`` or else in the folder for temporary
-        files (``TMPDIR``), which is removed; a process that is killed in between leaves it there. Raises
-        TacitError.
+        memory from a file of this user alone in the folder for temporary files (``TMPDIR``), which is
+        removed; a process that is killed in between leaves it there, with the identifiers. Raises TacitError.
         """
         return self._with(launcher, {})._match(data, out, progress, _Said(new_lineage), launcher)
 
@@ -364,7 +363,7 @@ class Party:
         import tempfile
 
         shown, stop = Shown(progress, self.name), _tacit.Stop()
-        with tempfile.TemporaryDirectory(prefix="tacit-match-", dir=self._settings.get("work")) as folder:
+        with tempfile.TemporaryDirectory(prefix="tacit-match-") as folder:
             file = Path(out) if out is not None else Path(folder) / "part.parquet"
             try:
                 with _workers(launcher, self.name) as workers:

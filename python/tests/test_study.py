@@ -1,6 +1,7 @@
 """Studies: built, read, hashed as by the command."""
 
 import datetime
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -9,8 +10,8 @@ import pytest
 from conftest import TIMES, World
 
 import tacit
-
 from tacit._words import python_words
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
