@@ -179,7 +179,7 @@ def _tables(tree: exp.Select, parties: Mapping[str, object]) -> list[str]:
         if type(table).__name__ != "Table" or table.args.get("alias") or table.args.get("db"):
             _outside(table, "a table is a party, by its name")
     if not keys:
-        raise mistake(f"one table is one party, and a study joins two or more: {_SUBSET}")
+        raise mistake(f"one table is one party, and two or more are joined by the same key: {_SUBSET}")
     if any(key != keys[0] for key in keys):
         raise mistake(f"the tables are joined by the same key: {_SUBSET}")
     if sorted(names) != sorted(parties):

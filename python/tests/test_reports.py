@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import subprocess
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -83,7 +84,10 @@ def test_tables_keep_types():
     assert len(tacit.Table([]).to_polars()) == 0 and table.to_dicts() == rows
 
 
-def test_a_match_gives_rows(world: World, tmp_path):
+def test_a_match_gives_rows(world: World, tmp_path, monkeypatch):
+    passing = tmp_path / "passing"
+    passing.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(passing))
     study = tacit.Study(
         f"""
 format = "tacit-study/1"
@@ -131,6 +135,7 @@ duplicates = "error"
     }
     done = both(calls)
     assert all(isinstance(match, tacit.MatchResult) for match in done.values()), done
+    assert not [*passing.iterdir()], "what it passed through is removed"
     frames = {name: match.to_polars() for name, match in done.items()}
     assert frames["media"].columns == ["row", "identifier", "position"]
     places = {
