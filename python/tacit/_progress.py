@@ -12,6 +12,7 @@ from typing import Any
 
 from ._errors import InputError
 from ._report import preformatted
+from ._words import python_words
 
 Listener = Callable[
     [str, "str | None", "str | None", "int | None", "int | None", "int | None", "float | None", "int | None"],
@@ -82,8 +83,8 @@ class Shown:
     def listener(self) -> Listener:
         """What a call of ``_tacit`` is given."""
 
-        def listen(*fields: Any) -> None:
-            self.show(Event(*fields))
+        def listen(kind: str, text: str | None, *fields: Any) -> None:
+            self.show(Event(kind, text and python_words(text), *fields))
 
         return listen
 

@@ -1,4 +1,5 @@
-//! What a plan and a check say, in words: `tacit plan`, `tacit check` and the page of the service show them.
+//! What a plan, a check and a simulation say, in words: the command, the page of the service and the Python
+//! package show them.
 //! What is agreed to is told once, in one place.
 
 mod bill;
