@@ -23,8 +23,8 @@ from ._ledger import Ledger, Spending
 from ._party import MatchResult, Party, Run
 from ._progress import Event
 from ._ray import Ray
-from ._report import Fields, Report, Reports, Table
-from ._simulate import simulate
+from ._report import Fields, Output, Outputs, Printed, PublicResult, Report, Reports, Table
+from ._simulate import Simulation, simulate
 from ._sql import sql
 from ._study import Check, Identifier, LiftStudy, Match, Plan, Prices, Study
 from ._tacit import __version__
@@ -79,11 +79,15 @@ __all__ = [
     "Match",
     "MatchResult",
     "Noised",
+    "Output",
+    "Outputs",
     "Party",
     "PeerError",
     "Place",
     "Plan",
     "Prices",
+    "Printed",
+    "PublicResult",
     "Ray",
     "RefusedError",
     "Release",
@@ -92,6 +96,7 @@ __all__ = [
     "Run",
     "Service",
     "ServiceEvent",
+    "Simulation",
     "Spending",
     "Study",
     "Table",

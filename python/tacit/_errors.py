@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ._words import python_words
+
 if TYPE_CHECKING:
     from fractions import Fraction
 
@@ -112,7 +114,10 @@ def _made(
     shortfall: tuple[str, str, str, str] | None = None,
     **fields: Any,
 ) -> TacitError:
-    """An exception for ``_tacit``, which raises it."""
+    """An exception for ``_tacit``, which raises it. What to do is said in the words of this package."""
+    message = python_words(message)
+    if fields.get("hint") is not None:
+        fields["hint"] = python_words(fields["hint"])
     made = _KINDS.get(kind, FileError)
     if shortfall is not None:
         from fractions import Fraction

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 Cell = Union[Value, Number, str, datetime.date]
 _SUBSET = "SELECT agg(expr), .. FROM a JOIN b USING (key) [WHERE condition] [GROUP BY public values]"
+_EDGES = (
+    "ranges of a number have no word of SQL here: tacit.Ask(..).histogram(name, edges), or "
+    ".by(tacit.edges(..))"
+)
 _STATISTICS: dict[str, Statistic] = {
     "Avg": "mean",
     "Variance": "variance",
@@ -215,12 +219,26 @@ def _tables(tree: exp.Select, parties: Mapping[str, object]) -> list[str]:
     for table in tables:
         if type(table).__name__ != "Table" or table.args.get("alias") or table.args.get("db"):
             _outside(table, "a table is a party, by its name")
-    if not keys or any(key != keys[0] for key in keys):
+    if not keys:
+        raise mistake(f"one table is one party, and two or more are joined by the same key: {_SUBSET}")
+    if any(key != keys[0] for key in keys):
         raise mistake(f"the tables are joined by the same key: {_SUBSET}")
     if sorted(names) != sorted(parties):
         text = f"FROM names {', '.join(names)}, and the parties are {', '.join(sorted(parties))}"
         raise mistake(f"{text}: each party is a table")
     return keys[0]
+
+
+def _by_number(key: exp.Expr, tree: exp.Select) -> exp.Expr:
+    """What ``GROUP BY 1`` means: the first expression of SELECT."""
+    if type(key).__name__ != "Literal":
+        return key
+    wanted = {str(number): one for number, one in enumerate(tree.expressions, 1)}
+    if key.name not in wanted:
+        _outside(key, f"SELECT has {len(wanted)} expressions, and a number names one of them, from 1")
+    one: exp.Expr = wanted[key.name]
+    under: exp.Expr = one.this if type(one).__name__ == "Alias" else one
+    return under
 
 
 class _Plan:
@@ -249,7 +267,10 @@ class _Plan:
         by_alias = {
             alias: one.this for one in tree.expressions if (alias := one.alias) and alias not in columns
         }
-        keys = [by_alias.get(key.name, key) for key in group.expressions] if group is not None else []
+        keys = [
+            _by_number(by_alias.get(key.name, key), tree)
+            for key in (group.expressions if group is not None else [])
+        ]
         for key in keys:
             self._group(key, aliases.get(key.sql()))
         told = {key.sql() for key in keys}
@@ -318,7 +339,8 @@ class _Plan:
         name = self._name(key, alias)
         if kind != "Column":
             if kind not in (*_COMPARED, "And", "Or", "Not", "In", "Between", "Is"):
-                _outside(key, "groups are public: labels, bits, conditions, or values that WHERE names by IN")
+                text = "groups are public: labels, bits, conditions, or values that WHERE names by IN"
+                _outside(key, f"{text}; {_EDGES}")
             self._groups.append(name)
             return
         column = self._columns[name]
@@ -328,7 +350,7 @@ class _Plan:
             self._groups.append(Groups(name, "values", self._lists[name]))
         else:
             text = f"the values of {name} are not public"
-            _outside(key, f"{text}: name them, as in WHERE {name} IN (1, 2, 3) GROUP BY {name}")
+            _outside(key, f"{text}: name them, as in WHERE {name} IN (1, 2, 3) GROUP BY {name}; {_EDGES}")
 
     def _aggregate(self, of: exp.Expr, alias: str | None) -> None:
         kind = type(of).__name__

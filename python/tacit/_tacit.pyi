@@ -57,7 +57,7 @@ def simulate(
     seed: int,
     threads: int | None = None,
     stop: Stop | None = None,
-) -> str: ...
+) -> tuple[str, str]: ...
 
 @final
 class Batches:
@@ -107,7 +107,7 @@ class Party:
         rows: tuple[int, int] | None = None,
         mean: float | None = None,
         stop: Stop | None = None,
-    ) -> tuple[str, TacitError | None]: ...
+    ) -> tuple[tuple[str, str], TacitError | None]: ...
     def run(
         self,
         data: _Path | Rows | None,
@@ -171,7 +171,7 @@ class Study:
         rows: tuple[int, int] | None = None,
         mean: float | None = None,
         peer: tuple[str, str] | None = None,
-    ) -> str: ...
+    ) -> tuple[str, str]: ...
     def plan(
         self,
         rows: tuple[int, int],
@@ -181,7 +181,7 @@ class Study:
         prices: tuple[str, str] | None,
         between: str,
         both: int | None = None,
-    ) -> str: ...
+    ) -> tuple[str, str]: ...
 
 @final
 class Worker:

@@ -209,7 +209,10 @@ def _returned(function: Any, made: Any) -> dict[str, Value]:
 def _call(function: Any, values: Mapping[str, Value], *first: Release) -> Any:
     """Calls a function with the values that it names."""
     place = _place_of(function)
-    names = list(inspect.signature(function).parameters)[len(first) :]
+    parameters = list(inspect.signature(function).parameters.values())[len(first) :]
+    names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+    if len(names) < len(parameters):
+        names += [one for one in values if one.replace("-", "_") not in names]
     unknown = [
         name for name in names if name.replace("_", "-") not in {one.replace("_", "-") for one in values}
     ]

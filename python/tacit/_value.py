@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import operator
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn, Union
 
@@ -17,12 +18,49 @@ Operand = Union["Value", Number, str, datetime.date]
 """A value, or a constant in its unit: a number, a label of its column, a day."""
 
 
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "floor_divide": operator.floordiv,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+"""What operators of numpy's numbers come as where a value stands behind them."""
+_INSTEAD = {
+    "minimum": "write tacit.minimum(a, b)",
+    "fmin": "write tacit.minimum(a, b)",
+    "maximum": "write tacit.maximum(a, b)",
+    "fmax": "write tacit.maximum(a, b)",
+    "clip": "write value.clamp(low, high)",
+    "absolute": "write abs(value)",
+    "fabs": "write abs(value)",
+    "invert": "write ~value",
+    "negative": "write -value",
+    "sqrt": "write value.isqrt(), the whole part of it",
+    "logical_and": "write a & b, between bits",
+    "logical_or": "write a | b, between bits",
+    "logical_not": "write ~bit",
+}
+
+
 class TraceError(InputError):
     """A function that makes a program does what no program can do (code 2).
 
     The message begins with the caller's file and line, says what is wrong and what to write instead;
     ``places`` has the same file and line.
     """
+
+
+class _NoPart(TraceError, AttributeError):
+    """An attribute that no value has, so that ``hasattr`` says no."""
 
 
 def caller() -> Place:
@@ -144,8 +182,6 @@ class Value:
     ``release`` they are as the type counts: a total of hundredths has 14928 for 149.28.
     Nothing has a number yet: ``if``, ``int()``, ``for`` and the like raise TraceError.
     """
-
-    __array_ufunc__ = None
 
     def __init__(
         self,
@@ -425,12 +461,34 @@ class Value:
         """Where it is missing, ``other``."""
         return self._made("default", self._ref(), self._other(other), like=self._like)
 
-    # What Python would ask of a number.
+    # What Python and numpy would ask of a number.
 
     def _secret(self, asked: str, instead: str) -> NoReturn:
         raise mistake(
             f"a value of a program in the making is secret and has no number, so {asked}: {instead}"
         )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        own = ", ".join(one for one in dir(Value) if not one.startswith("_"))
+        text = f"a value of a program in the making has no .{name}: it has {own}"
+        instead = "; means and the like are asked of all rows: tacit.sum(value), or tacit.Ask(..).mean(name)"
+        at = caller()
+        raise _NoPart(f"{at.file}, line {at.line}: {text}{instead}", kind="input", code=2, places=[at])
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **how: Any) -> Any:
+        operation = _OPERATIONS.get(ufunc.__name__)
+        if any(getattr(one, "shape", ()) != () for one in given if not isinstance(one, Value)):
+            self._secret("an array is no constant of it", "write a number, or tacit.lookup for a table")
+        numbers = [one if isinstance(one, Value) or not hasattr(one, "item") else one.item() for one in given]
+        if operation is not None and method == "__call__" and not how:
+            return operation(*numbers)
+        instead = _INSTEAD.get(ufunc.__name__, "the operators of Python and the functions of tacit do")
+        raise mistake(f"numpy.{ufunc.__name__} takes no values of a program in the making: {instead}")
+
+    def __array__(self, *how: Any, **said: Any) -> Any:
+        self._secret("it fills no array", "tacit.select(bit, a, b) chooses, and values stand one by one")
 
     def __bool__(self) -> bool:
         instead = (

@@ -264,3 +264,11 @@ def test_times_without_a_zone_are_of_the_one_that_is_said(world: World, frame):
     said = {"media": {"zone": "Z"}, "shop": {}}
     kept = world.parties(world.study(), "walls", settings=said)["media"].check(walls).inputs.rows_kept
     assert kept == len(frame)
+
+
+def test_a_column_of_mixed_types_is_told_in_one_line(world: World):
+    party = world.parties(world.study(), "mixed")["media"]
+    frame = pd.DataFrame({"id": pd.Series(["a", 1], dtype="object"), "arm": ["test", "control"]})
+    with pytest.raises(tacit.InputError, match=r"pandas DataFrame: .*column id .*astype") as caught:
+        party.check(frame)
+    assert "\n" not in str(caught.value)

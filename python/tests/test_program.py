@@ -562,3 +562,44 @@ def test_a_value_of_another_program_is_refused():
 
 
 OUTER: list[Any] = []
+
+
+def test_what_numpy_asks_is_refused_in_tacits_words():
+    asked: list[tuple[Callable[[Any, Any], Any], str]] = [
+        (lambda a, b: np.minimum(b, 3), "write tacit.minimum"),  # here
+        (lambda a, b: np.where(b > 3, b, 0), "tacit.select"),  # here
+        (lambda a, b: b.mean(), "no .mean: it has cast"),  # here
+        (lambda a, b: np.array([1, 2]) + b, "an array is no constant"),  # here
+    ]
+    for ask, words in asked:
+        message = trace_mistake(asking(ask))
+        assert words in message, message
+
+
+def test_numbers_of_numpy_are_constants():
+    def own(most: int) -> Callable[..., Any]:
+        def row(arm: ARM, spent: SPENT):
+            return {"sum": tacit.sum((most < spent) & (spent < most + 5))}
+
+        return row
+
+    assert made(own(np.int64(3)), one_sum).text == made(own(3), one_sum).text
+    assert not hasattr(tacit.Value, "mean")
+
+
+def one_sum(t: tacit.Release, **sums: tacit.Fold) -> None:
+    for name, of in sums.items():
+        t.reveal(t.gaussian("trial", rho="1/8", of=[of])[0], "trial", name)
+
+
+def test_all_sums_are_given_by_two_stars():
+    def many(arm: ARM, spent: SPENT):
+        return {f"arm-{arm_is}": tacit.sum(arm == arm_is) for arm_is in (1, 2, 3)}
+
+    def named(t: tacit.Release, arm_1: tacit.Fold, **others: tacit.Fold) -> None:
+        assert list(others) == ["arm-2", "arm-3"]
+        one_sum(t, arm_1=arm_1)
+
+    text = made(many, one_sum).text
+    assert [f'"arm-{number}"' in text for number in (1, 2, 3)] == [True] * 3
+    assert "reveal" in made(many, named).text

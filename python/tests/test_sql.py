@@ -273,3 +273,17 @@ def test_constants_are_those_of_the_query():
         context.prec = 3
         study = tacit.sql(text, columns=wide, viewer="trial", rho=2, parties=KEYS)
     assert "const -1234566123456789 i64" in study.text
+
+
+def test_groups_by_number_and_what_has_no_word():
+    assert query(f"SELECT dose, COUNT(*) {FROM} GROUP BY 1") == query(
+        f"SELECT dose, COUNT(*) {FROM} GROUP BY dose"
+    )
+    for text, told in (
+        (f"SELECT COUNT(*) {FROM} GROUP BY CASE WHEN rooms < 2 THEN 0 ELSE 1 END", "histogram.*tacit.edges"),
+        (f"SELECT rooms, COUNT(*) {FROM} GROUP BY rooms", "WHERE rooms IN.*tacit.edges"),
+        (f"SELECT dose, COUNT(*) {FROM} GROUP BY 3", "SELECT has 2 expressions"),
+        ("SELECT COUNT(*) FROM trial", "one table is one party"),
+    ):
+        with pytest.raises(tacit.TraceError, match=told):
+            query(text)

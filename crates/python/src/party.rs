@@ -3,14 +3,14 @@
 use crate::arrow::GivenRows;
 use crate::errors::{exception, misused, raised, raised_by};
 use crate::reports::ReportHandle;
-use crate::studies::{StudyHandle, json};
+use crate::studies::{Printed, StudyHandle, checked, json};
 use crate::watched::{StopHandle, watched};
 use crate::workers::GivenWorkers;
 use base::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use data::RowStream;
-use job::check::{CheckSizes, CheckedSide, SideReport};
+use job::check::{CheckSizes, CheckedSide};
 use job::folders::expect_report_folder;
 use job::prepare::Opened;
 use job::run::Part;
@@ -128,7 +128,7 @@ impl PartyHandle {
         self.settings.report.clone()
     }
 
-    /// What `tacit check --json` prints, and what a run would be refused for.
+    /// What `tacit check` prints, as JSON and as text, and what a run would be refused for.
     #[pyo3(signature = (data, said, rows = None, mean = None, stop = None))]
     fn check<'py>(
         &self,
@@ -138,14 +138,13 @@ impl PartyHandle {
         rows: Option<[u64; 2]>,
         mean: Option<f64>,
         stop: Option<&StopHandle>,
-    ) -> PyResult<(String, Option<Bound<'py, PyAny>>)> {
+    ) -> PyResult<(Printed, Option<Bound<'py, PyAny>>)> {
         let ready = self.ready(py, data, said)?;
         let job = move || {
             let (party, opened) = ready.open()?;
             let side = CheckedSide::of_party(party, opened)?;
-            let SideReport { report, refused, .. } =
-                side.report(&CheckSizes { rows, mean, ..CheckSizes::default() }, None)?;
-            Ok::<_, Error>((json(&report)?, refused))
+            let found = side.report(&CheckSizes { rows, mean, ..CheckSizes::default() }, None)?;
+            Ok::<_, Error>((checked(&found, rows.is_none())?, found.refused))
         };
         let (found, refused) = watched(py, (None, stop), move |_| job())?.map_err(|e| self.raised(py, &e))?;
         Ok((found, refused.err().map(|e| exception(py, &e, self.name())).transpose()?))
