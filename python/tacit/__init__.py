@@ -27,7 +27,7 @@ from ._report import Fields, Output, Outputs, Printed, PublicResult, Report, Rep
 from ._simulate import Simulation, simulate
 from ._sql import sql
 from ._study import Check, Identifier, LiftStudy, Match, Plan, Prices, Study
-from ._tacit import __version__
+from ._tacit import __commit__, __version__
 from ._trace import Noised, Release
 from ._value import (
     Fold,
@@ -104,6 +104,7 @@ __all__ = [
     "TraceError",
     "Type",
     "Value",
+    "__commit__",
     "__version__",
     "between",
     "bit",

@@ -22,6 +22,7 @@ __all__ = [
     "Stop",
     "Study",
     "Worker",
+    "__commit__",
     "__version__",
     "canonical",
     "generate",
@@ -32,6 +33,7 @@ __all__ = [
     "simulate",
 ]
 
+__commit__: str | None
 __version__: str
 
 def canonical(name: str, text: str) -> str: ...
