@@ -84,6 +84,8 @@ pub struct WebSettings {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// A proxy that says who somebody is.
     pub proxy: Option<WebProxy>,
+    /// The Unix socket on which programs that watch the machine read numbers.
+    pub metrics: Option<PathBuf>,
 }
 
 /// `[web.proxy]`: a program on this machine that people have signed in to.

@@ -233,7 +233,7 @@ const TOGETHER: &str = "who puts several results about the same people together 
                         the budget bounds what all of them say";
 
 /// Studies that are kept, told.
-const SHELF: usize = 64;
+const SHELF: usize = 128;
 
 /// What was told of the last studies that somebody read: their pages are asked for again and again.
 #[derive(Default)]
@@ -247,8 +247,15 @@ impl ToldShelf {
     pub fn tell(&self, text: &str, us: &str) -> Result<Arc<StudyTold>, Error> {
         let name = *blake3::Hasher::new().update(us.as_bytes()).update(text.as_bytes()).finalize().as_bytes();
         let shelf = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((_, told)) = shelf().iter().find(|(known, _)| *known == name) {
-            return Ok(told.clone());
+        let again = |shelf: &mut VecDeque<([u8; 32], Arc<StudyTold>)>| {
+            let place = shelf.iter().position(|(known, _)| *known == name)?;
+            // What is asked for again stays; what nobody asked for longest goes.
+            let found = shelf.remove(place)?;
+            shelf.push_front(found.clone());
+            Some(found.1)
+        };
+        if let Some(told) = again(&mut shelf()) {
+            return Ok(told);
         }
         let told = Arc::new(tell(text, us, None)?);
         let mut shelf = shelf();
@@ -278,7 +285,7 @@ impl StudyTold {
 
     /// The text that a consent is signed for: all that is said, and what stands in the form.
     #[must_use]
-    pub fn words_of(&self, us: &str, data: &str, runs: u8, days: u64) -> String {
+    pub fn words_of(&self, us: &str, (data, lineage): (&str, &str), runs: u8, days: u64) -> String {
         let (days, runs_counted) = (counted(days, "day"), counted(u64::from(runs), "run"));
         let signed = match data {
             NO_DATA => {
@@ -286,7 +293,10 @@ impl StudyTold {
             }
             data => {
                 let bound = self.bound(us, runs);
-                format!("With {data}, for {days}, at most {runs_counted} that may begin: at most {bound}.")
+                format!(
+                    "With {data}, charged to the lineage {lineage}, for {days}, at most {runs_counted} that \
+                     may begin: at most {bound}."
+                )
             }
         };
         format!("{}\n\nWhat is signed\n{signed}", self.words())
@@ -347,11 +357,12 @@ mod tests {
         let bounds = [1, 2, 3, 5].map(|runs| told.bound(us, runs));
         let bound = |rho: &str| format!("rho {rho} for hospitals");
         assert_eq!(bounds, ["0.11", "0.11", "0.12", "0.14"].map(bound));
-        let signed = told.words_of(us, "trial", 5, 30);
+        let signed = told.words_of(us, ("trial", "admissions"), 5, 30);
         assert!(signed.starts_with(&told.words()), "{signed}");
         assert!(
             signed.ends_with(
-                "With trial, for 30 days, at most 5 runs that may begin: at most rho 0.14 for hospitals."
+                "With trial, charged to the lineage admissions, for 30 days, at most 5 runs that may begin: \
+                 at most rho 0.14 for hospitals."
             ),
             "{signed}"
         );

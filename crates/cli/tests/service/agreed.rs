@@ -36,7 +36,7 @@ impl DerefMut for Two {
 }
 
 impl Two {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(|_, _| String::new())
     }
 
@@ -80,6 +80,36 @@ impl Two {
             let public = paid.iter().filter(|viewers| viewers.split(' ').any(|one| one == PUBLIC)).count();
             assert!(paid.len() == viewers.len() && public == 1, "{name} paid {paid:?}");
             self.verifies(side, &path);
+        }
+    }
+
+    /// Neither the store nor the folders of runs nor the log of a side have identifiers that the other one
+    /// alone knows, or where its files lie.
+    fn has_nothing_of_the_other(&self, side: usize) {
+        let ids = |side: usize| -> BTreeSet<String> {
+            let text = std::fs::read_to_string(self.home(side).join("data/rows.csv")).expect("rows");
+            let first = |line: &str| line.split(',').next().expect("a cell").to_owned();
+            text.lines().skip(1).map(first).collect()
+        };
+        let (own, other) = (ids(side), ids(1 - side));
+        let foreign = other.difference(&own).take(5).cloned();
+        let there = self.home(1 - side).to_str().expect("UTF-8").to_owned();
+        let canaries: Vec<String> = foreign.chain([there]).collect();
+        assert!(canaries.len() > 1 && canaries.iter().all(|canary| canary.len() > 6), "{canaries:?}");
+        let mut folders = vec![self.home(side)];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let bytes = std::fs::read(&path).unwrap_or_default();
+                for canary in &canaries {
+                    let found = bytes.windows(canary.len()).any(|part| part == canary.as_bytes());
+                    assert!(!found, "{canary} of {} is in {}", NAMES[1 - side], path.display());
+                }
+            }
         }
     }
 }
@@ -128,6 +158,7 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     two.kill(0);
     two.start(0);
     two.is_answered_once();
+    [0, 1].into_iter().for_each(|side| two.has_nothing_of_the_other(side));
     // Its party file holds the run to the consent: of other data it says so before it meets anybody.
     let jobs =
         std::fs::read_dir(two.home(0).join("jobs")).expect("jobs").next().expect("one").expect("reads");
@@ -135,10 +166,20 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     let text = std::fs::read_to_string(&path).expect("a party file");
     let (before, data) = text.rsplit_once("\ndata = \"").expect("a name");
     std::fs::write(&path, format!("{before}\ndata = \"{}{}", "0".repeat(64), &data[64..])).expect("written");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
-    let done = command.args(["run", "party.toml"]).current_dir(jobs.path()).output().expect("tacit starts");
-    let error = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(!done.status.success() && error.contains("not those that were consented to"), "{error}");
+    let refused = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+        let done = command.args(["run", "party.toml", "--new-lineage"]).current_dir(jobs.path()).output();
+        let done = done.expect("tacit starts");
+        let error = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success(), "{error}");
+        error
+    };
+    assert!(refused().contains("not those that were consented to"), "{}", refused());
+    // Nor is another account charged than that of the consent, though its data be called new.
+    let own = format!("\nlineage = \"{}\"\n", NAMES[0]);
+    assert_eq!(text.matches(&own).count(), 2, "{text}");
+    std::fs::write(&path, text.replacen(&own, "\nlineage = \"other\"\n", 1)).expect("written");
+    assert!(refused().contains("would be charged to the lineage other"), "{}", refused());
 }
 
 #[test]
@@ -226,7 +267,7 @@ fn kills_at_other_moments_end_alike() {
 }
 
 /// A side has said this, as the log calls it.
-fn has_said(side: usize, what: &'static str) -> impl Fn(&Value) -> bool {
+pub fn has_said(side: usize, what: &'static str) -> impl Fn(&Value) -> bool {
     move |status| {
         let said = status["statements"].as_array();
         said.is_some_and(|all| all.iter().any(|one| one["by"] == NAMES[side] && one["said"] == what))

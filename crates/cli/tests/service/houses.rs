@@ -167,7 +167,8 @@ impl Houses {
         }
     }
 
-    /// As [`Self::until`], while an operator lets runs begin again that wait for their time.
+    /// As [`Self::until`], while an operator lets runs begin again that wait for their time. Where one waits
+    /// for a person this fails: a word of the operator would hide it.
     #[track_caller]
     pub fn until_again(&self, side: usize, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let looked = std::cell::Cell::new(0);
@@ -177,11 +178,17 @@ impl Houses {
             }
             looked.set(looked.get() + 1);
             if looked.get() % 20 == 0 {
-                let all = 0..self.names.len();
-                all.for_each(|side| _ = self.tacit(side, &["start"], &[&self.hash]));
+                (0..self.names.len()).for_each(|side| self.begins_again(side));
             }
             false
         })
+    }
+
+    #[track_caller]
+    fn begins_again(&self, side: usize) {
+        let status = self.status(side);
+        assert!(status["held"].is_null(), "{} waits for a person: {status:#}", self.names[side]);
+        self.tacit(side, &["start"], &[&self.hash]);
     }
 
     /// Log, statements and debits of a side fit each other.

@@ -2,10 +2,13 @@
 
 mod agreed;
 mod api;
+mod clocks;
+mod crowd;
 mod demo;
 mod hostile;
 mod house;
 mod houses;
+mod metrics;
 mod pages;
 mod rehearsal;
 mod several;

@@ -243,7 +243,11 @@ mod tests {
         assert_eq!((place.listen, place.peer), (None, None));
         let wrong = |ports| order.wrong_port(&settings, &record, &offers(ports)).expect("looks");
         assert_eq!(wrong([7001, 7002, 0]), None);
-        assert!(wrong([7001, 22, 0]).expect("wrong").contains("shop-1 wants to run on port 22"));
+        // A peer chooses no address: neither other services of its machine nor of anybody's.
+        for port in [22, 80, 7000, 7003, 65_535] {
+            let why = wrong([7001, port, 0]).expect("wrong");
+            assert!(why.contains(&format!("shop-1 wants to run on port {port}")), "{why}");
+        }
         // Without an address it is told before anything runs.
         let (_, file, keys, settings) = shops("");
         let order = RunOrder::of(file.first(), &keys[2]).expect("a party");

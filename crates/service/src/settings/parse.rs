@@ -31,7 +31,7 @@ const ROOT: &[&str] = &[
     "policy",
     "keep",
 ];
-const WEB: &[&str] = &["listen", "names", "tls", "proxy"];
+const WEB: &[&str] = &["listen", "names", "tls", "proxy", "metrics"];
 pub(super) const PEER: &[&str] =
     &["key", "address", "run_ports", "proposals_open", "proposals_per_day", "kinds"];
 pub(super) const DATA: &[&str] = &[
@@ -146,7 +146,7 @@ fn named<T>(
 
 fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error> {
     let listen = SocketAddr::from(([127, 0, 0, 1], 8443));
-    let mut web = WebSettings { listen, names: Vec::new(), tls: None, proxy: None };
+    let mut web = WebSettings { listen, names: Vec::new(), tls: None, proxy: None, metrics: None };
     let Some(item) = item else { return Ok(web) };
     let section = item.section(WEB)?;
     if let Some(item) = section.get("listen") {
@@ -165,6 +165,7 @@ fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error
         web.tls = Some((path("cert")?, path("key")?));
     }
     web.proxy = section.get("proxy").map(|item| proxy(&item, home)).transpose()?;
+    web.metrics = section.get("metrics").map(|item| Ok::<_, Error>(home.join(item.text()?))).transpose()?;
     if web.names.is_empty() && !web.listen.ip().is_loopback() {
         return Err(section.error(
             "[web] listens beyond this machine and has no names, so that no browser would be answered; add: \

@@ -45,6 +45,12 @@ fn web(web: &WebSettings) -> Vec<String> {
             proxy.user_header
         )
     }));
+    all.extend(web.metrics.as_ref().map(|socket| {
+        format!(
+            "Programs of its user and group read numbers on {}: how many, and no names.",
+            socket.display()
+        )
+    }));
     if !web.listen.ip().is_loopback() {
         all.push(
             "It can be reached from other machines: it is for this organisation's own network, and nobody \

@@ -1,6 +1,6 @@
 //! A simulation for people.
 
-use job::simulate::{SimulatedNumber, SimulatedPart, SimulatedView, Simulation};
+use crate::simulate::{SimulatedNumber, SimulatedPart, SimulatedView, Simulation};
 use page::lines::{Fact, wrapped};
 use page::numbers::{count, counted, percent, short};
 use std::ops::Range;
@@ -9,6 +9,7 @@ use std::ops::Range;
 type NumberCells = [String; 8];
 
 /// Everything, the warning first, in lines of so many columns.
+#[must_use]
 pub fn text(simulation: &Simulation, columns: usize) -> String {
     let mut lines = wrapped(&simulation.warning, columns, "", "");
     lines.push(String::new());
