@@ -94,6 +94,9 @@ pub enum ServiceAction {
         /// The data set: NAME of [data.NAME]
         name: String,
     },
+    /// Try a study on made-up rows for the service, which says study, rows and memory on standard input
+    #[command(hide = true)]
+    Rehearse,
     /// Propose a study to the other organisations
     Propose(studies::ProposeArgs),
     /// List studies, the newest first: those that are not over
@@ -132,6 +135,7 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
         ServiceAction::Backup { file, folder } => backup(file, folder, args.json),
         ServiceAction::Restored { file } => restored(file, args.json),
         ServiceAction::Weigh { file, name } => weigh(file, name),
+        ServiceAction::Rehearse => rehearse(),
         ServiceAction::Propose(what) => studies::propose(what, args.json),
         ServiceAction::Studies { file, all } => studies::list(file, *all, args.json),
         ServiceAction::Status(study) => studies::status(study, args.json),
@@ -314,6 +318,24 @@ fn weigh(path: &Path, name: &str) -> Result<(), Error> {
     let settings = RulesFile::parse(path, &told.rules)?;
     terminal::machine::limit_memory(settings.policy.jobs_memory);
     output::print_json(&service::weigh(&settings, name, &told.study)?)
+}
+
+/// What a rehearsal is told: the study, how many people are made up of its first party and of each other
+/// one, and the memory that it may take.
+#[derive(serde::Deserialize)]
+struct RehearsalInput {
+    study: String,
+    rows: [u64; 2],
+    memory: u64,
+}
+
+fn rehearse() -> Result<(), Error> {
+    terminal::machine::end_with_parent();
+    let told = std::io::read_to_string(std::io::stdin()).map_err(|e| Error::io("nothing came", &e))?;
+    let told: RehearsalInput =
+        serde_json::from_str(&told).map_err(|e| Error::input(format!("no study came: {e}")))?;
+    terminal::machine::limit_memory(told.memory);
+    output::print_json(&service::rehearse(&told.study, told.rows)?)
 }
 
 fn in_words(name: &str, found: &DataFindings) -> String {

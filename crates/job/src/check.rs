@@ -102,33 +102,6 @@ pub struct CheckSizes {
     pub clamps: Vec<f64>,
 }
 
-impl CheckSizes {
-    /// The clamps as a study counts them.
-    fn clamps(&self, study: &Study) -> Result<Vec<u32>, Error> {
-        let Question::Lift(lift) = &study.kind else {
-            return match self.clamps[..] {
-                [] => Ok(Vec::new()),
-                _ => Err(Error::input("--clamp is of a lift study; this one has no clamp")),
-            };
-        };
-        let scale = f64::from(lift.scale());
-        let parts = |clamp: &f64| {
-            let parts = (clamp * scale).round();
-            let whole = (parts - clamp * scale).abs() < 1e-6 * parts.max(1.0);
-            match whole && (1.0..=f64::from(study::MAX_CLAMP)).contains(&parts) {
-                true => Ok(parts as u32),
-                false => Err(Error::input(format!(
-                    "--clamp {clamp}: a clamp of this study is {} to {}, in steps of {}",
-                    1.0 / scale,
-                    page::numbers::short(f64::from(study::MAX_CLAMP) / scale, 9),
-                    1.0 / scale
-                ))),
-            }
-        };
-        self.clamps.iter().map(parts).collect()
-    }
-}
-
 /// What was found of a side, and what of it is shown.
 pub struct SideReport {
     /// What a check says.
@@ -281,13 +254,12 @@ impl CheckedSide {
     /// When the study has no price for these sizes.
     pub fn report(self, sizes: &CheckSizes, peer_agrees: Option<bool>) -> Result<SideReport, Error> {
         let assumed = self.assumed(sizes)?;
-        let clamps = sizes.clamps(self.agreed.first())?;
         let supposed = self.supposed(assumed.rows).filter(|_| sizes.rows.is_none());
         let few_left_out = self.few_left_out(sizes);
         let Self { agreed, built, inputs, warnings, budget, refused, serves, transport, party, .. } = self;
         let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
         let mut plan = plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
-        plan.clamp_effects = plan::clamp_effects(&agreed, &assumed, inputs.as_ref(), (&plan, &clamps));
+        plan.try_clamps(&agreed, &assumed, inputs.as_ref(), &sizes.clamps)?;
         plan.few_left_out = few_left_out;
         if let Some(rows) = supposed {
             plan.assumptions.insert("rows".to_owned(), rows);

@@ -142,9 +142,9 @@ pub fn bar(from: f64, to: f64, y: u32, height: u32, class: &str) -> Markup {
     element("rect", &place, [])
 }
 
-/// A bar on an axis.
-pub fn axis_bar(axis: &Axis, from: f64, to: f64, y: u32, class: &str) -> Markup {
-    bar(axis.percent(from.min(to)), axis.percent(from.max(to)), y, 14, class)
+/// A bar on an axis, from `y` down.
+pub fn axis_bar(axis: &Axis, (from, to): (f64, f64), (y, height): (u32, u32), class: &str) -> Markup {
+    bar(axis.percent(from.min(to)), axis.percent(from.max(to)), y, height, class)
 }
 
 /// A whole figure: named and described for readers who do not see it, with the table that says the same.

@@ -21,7 +21,7 @@ pub use draft::TextDraft;
 use std::collections::HashMap;
 use tokens::{TextFault, Tokens, tokens};
 
-const HEADER: &str = "tacit-program/2";
+pub(crate) const HEADER: &str = "tacit-program/2";
 /// The form before, in which a row that a party does not have read as its first label and counted.
 const OLD_HEADER: &str = "tacit-program/1";
 /// Most columns of a program from text.

@@ -17,6 +17,7 @@ mod notices;
 mod passwords;
 mod policy;
 mod program_form;
+mod rehearsal;
 mod roles;
 mod rules;
 mod schedule;
@@ -33,6 +34,7 @@ pub use agree::{AgreeOrder, ConsentStep, agree, seal, stands_against, taken_tag}
 pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, TOKEN_RULE, is_account_name};
+pub use rehearsal::rehearse;
 pub use roles::Grant;
 pub use rules::RulesStanding;
 pub use secrets::{SecretToken, SpokenCode};

@@ -14,6 +14,7 @@ mod listen;
 mod metrics;
 mod pages;
 mod places;
+mod rehearsing;
 mod shell;
 #[cfg(test)]
 mod staff_tests;
@@ -40,6 +41,7 @@ use demo::DemoHouse;
 use metrics::AnswerCounts;
 use net::{Identity, KeyFingerprint};
 use places::HeldPlaces;
+use rehearsing::Rehearsing;
 use statements::ProposalId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,6 +72,7 @@ pub struct House {
     /// Held while the log's chain is computed: a long one takes a thread for long.
     verifying: std::sync::Mutex<()>,
     weighing: Weighing,
+    rehearsing: Rehearsing,
     told: ToldShelf,
     path: PathBuf,
     identity: Option<Identity>,
@@ -106,6 +109,7 @@ impl House {
             testing: std::sync::Mutex::default(),
             verifying: std::sync::Mutex::default(),
             weighing: Weighing::default(),
+            rehearsing: Rehearsing::default(),
             told: ToldShelf::default(),
             path: path.to_owned(),
             identity,

@@ -10,6 +10,7 @@ mod house;
 mod houses;
 mod metrics;
 mod pages;
+mod rehearsal;
 mod several;
 mod sides;
 mod threats;

@@ -216,7 +216,7 @@ fn mean_marks(rate: &ArmRate, class: &str, scale: &MeanScale, axis: &Axis, mark_
     let end = |sign: f64| scale.value(rate.mean + sign * rate.half_width);
     let ends = [axis.x(end(-1.0)), axis.x(end(1.0))];
     let mut parts = vec![
-        svg::axis_bar(axis, 0.0, mean, mark_y - 7, class),
+        svg::axis_bar(axis, (0.0, mean), (mark_y - 7, 14), class),
         svg::horizontal(&ends[0], &ends[1], mark_y, "whisker"),
     ];
     parts.extend(ends.iter().map(|end| svg::vertical(end, mark_y - 4, mark_y + 4, "whisker")));

@@ -1,6 +1,7 @@
 //! Pages of studies as requests, without a browser: a registry whose people click, and hospitals whose store
 //! says what an organisation says.
 
+mod forms;
 mod own_key;
 mod serving;
 mod threats;

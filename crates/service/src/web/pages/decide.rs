@@ -20,7 +20,7 @@ use crate::web::visit::{Stop, Visit};
 use crate::web::weighing::{self, WeighOrder, Weighed};
 use base::{Error, Fault};
 use net::KeyFingerprint;
-use page::form::{FormField, button, choice, hidden, lines_field};
+use page::form::{FormField, button, choice, hidden, lines_field, quiet_button};
 use page::markup::{Markup, element, text, words};
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
 
@@ -241,8 +241,9 @@ fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &St
     let bound = |runs: u8| format!("{runs}: at most {}", told.bound(&us, runs));
     let runs: Vec<_> = (1..=RUNS_ANEW).map(|runs| (runs.to_string(), bound(runs))).collect();
     let said = "By this the organisation signs that it takes part, once, with the data set that you choose, \
-                at no more than the price beside the runs that you choose. Its files are read and checked \
-                before it is signed.";
+                at no more than the price beside the runs that you choose: rho is what may be told of our \
+                data, and the bar above says how much of it is left. The files are read and checked before \
+                it is signed. Who would rather ask first writes to the others above.";
     let keys =
         |name: &&&String| visit.settings().data.get(**name).is_some_and(|set| !set.steward_keys.is_empty());
     let keyed: Vec<&str> = own.iter().filter(keys).map(|name| name.as_str()).collect();
@@ -368,12 +369,12 @@ fn reason(what: &str, id: &'static str) -> [Markup; 2] {
 
 fn refusal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
     let parts = reason("refuse", "refuse").into_iter().chain(password(visit, "refuse-password"));
-    study.form(visit, "refuse", "refuse", parts.chain([button("Refuse", "")]))
+    study.form(visit, "refuse", "refuse", parts.chain([quiet_button("Refuse")]))
 }
 
 fn withdrawal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
     let parts = reason("withdraw", "withdraw").into_iter().chain(password(visit, "withdraw-password"));
-    study.form(visit, "withdraw", "withdraw", parts.chain([button("Withdraw", "")]))
+    study.form(visit, "withdraw", "withdraw", parts.chain([quiet_button("Withdraw")]))
 }
 
 /// The reason that a form gives.
