@@ -182,10 +182,10 @@ def test_what_calls_return_shows_itself(world: World, reports, command, tmp_path
     study = world.study()
     path = study.save(tmp_path / "study.toml")
     plan, check = study.plan(rows=5000), study.check(rows=(5000, 4000))
-    found = tacit.simulate(study, world.files)
+    found = tacit.simulate(study, world.files, draws=100)
     assert plan.text.strip() == printed("plan", path, "--rows", 5000)
     data = [f"--data={name}={file}" for name, file in world.files.items()]
-    assert found.text.strip() == printed("simulate", path, *data)
+    assert found.text.strip() == printed("simulate", path, "--draws", 100, *data)
     assert (
         check.text.partition("Check your data")[0]
         == printed("check", path, "--rows", "5000,4000").partition("Check your data")[0]

@@ -86,9 +86,9 @@ def test_a_policy_refuses(world: World):
     with pytest.raises(tacit.RefusedError) as caught:
         parties["media"].check(world.files["media"])
     assert caught.value.code == 5 and caught.value.answer.revealed.to_dict()
-    with pytest.raises(tacit.InputError, match="max-rho"):
+    with pytest.raises(tacit.InputError, match="`max_rho`"):
         world.parties(world.study(), "refused", max_rho="much")
-    with pytest.raises(tacit.InputError, match="'--colour'"):
+    with pytest.raises(tacit.InputError, match="`colour`"):
         tacit.Party(world.study(), as_="media", identity="x", settings={"colour": "red"})
 
 
