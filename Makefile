@@ -130,6 +130,7 @@ wheel: setup
 	python3 -m venv $(TARGET)/maturin
 	$(TARGET)/maturin/$(PIP) -r python/requirements-build.txt
 	rm -f dist/tacit-*.whl
+	$(CARGO) run $(PROFILE) -p packager -- wheel python/COPYRIGHT --target "$$(rustc -vV | sed -n 's/^host: //p')"
 	cd python && CARGO_TARGET_DIR=$(TARGET) $(TARGET)/maturin/bin/maturin build --release --out $(CURDIR)/dist
 
 # Other implementations of what epsilon and noise are, from the package index; then the package in an environment that has

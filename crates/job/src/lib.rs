@@ -10,6 +10,7 @@ mod course;
 mod derive;
 pub mod engines;
 pub mod export;
+pub mod folders;
 mod interpret;
 mod joined_program;
 pub mod kept;

@@ -122,6 +122,9 @@ pub fn taken_tag(
     let record = record.ok_or_else(|| Error::input("there is no such proposal"))?;
     let terms = record.place(&identity).and_then(|me| record.terms(me));
     let terms = terms.ok_or_else(|| Error::refused("this organisation has not consented"))?;
+    if let Some(why) = crate::policy::delta_beyond(&settings.policy, &terms.charges) {
+        return Err(Error::refused(why));
+    }
     if unhex(&weighed.program) != Some(terms.program) {
         return Err(Error::refused("the study would run another program than was consented to"));
     }
@@ -141,6 +144,20 @@ fn within(charges: &[ChargeBound], bounds: &[ChargeBound]) -> bool {
                 && value(&charge.delta).zip(value(&bound.delta)).is_some_and(|(delta, most)| delta <= most)
         })
     })
+}
+
+/// What stands against a consent in which so many runs may begin anew, in sentences; empty: nothing.
+///
+/// # Errors
+/// When what was weighed has no numbers.
+pub fn stands_against(
+    settings: &HouseSettings,
+    runs: u8,
+    weighed: &WeighedStudy,
+) -> Result<Vec<String>, Error> {
+    let delta = crate::policy::delta_beyond(&settings.policy, &bounds(&weighed.charges, runs)?);
+    let delta = delta.filter(|why| !weighed.refusals.contains(why));
+    Ok(weighed.refusals.iter().cloned().chain(delta).collect())
 }
 
 /// What came of a consent that nothing stands against.
@@ -163,8 +180,9 @@ pub fn agree(
     order: &AgreeOrder,
     weighed: &WeighedStudy,
 ) -> Result<ConsentStep, Error> {
-    if !weighed.refusals.is_empty() {
-        return Err(Error::refused(weighed.refusals.join("; ")));
+    let against = stands_against(settings, order.runs, weighed)?;
+    if !against.is_empty() {
+        return Err(Error::refused(against.join("; ")));
     }
     let identity = Identity::load(&settings.identity)?;
     let set = (order.data != NO_DATA).then(|| set_of(settings, &order.data)).transpose()?;
@@ -226,11 +244,13 @@ fn terms(
     let (tag, version, program) = (hash(&weighed.tag)?, hash(&weighed.version)?, hash(&weighed.program)?);
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
+    // A server has no data, and nothing is charged for them.
+    let lineage = settings.data.get(&order.data).map(|set| set.lineage.clone());
     let terms = ConsentTerms {
         program,
         charges: bounds(&weighed.charges, order.runs)?,
         words: digest_of_words(&order.words),
-        data: commit_to_data(&salt, &tag),
+        data: commit_to_data(&salt, &tag, lineage.as_deref()),
         expires_ms: at_ms + order.days * DAY_MS,
         windows: Vec::new(),
         runs: order.runs,
@@ -238,8 +258,8 @@ fn terms(
         seal: None,
     };
     let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
-    let after = last_debit(settings)?;
-    Ok((terms, OwnConsent { by, data, salt, tag, version, words, after, taken: None }))
+    let (after, taken) = (last_debit(settings)?, None);
+    Ok((terms, OwnConsent { by, data, salt, tag, version, words, after, taken, lineage }))
 }
 
 /// What is charged from here on counts towards a consent.

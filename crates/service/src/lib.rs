@@ -29,7 +29,7 @@ mod totp;
 mod web;
 mod weigh;
 
-pub use agree::{AgreeOrder, ConsentStep, agree, seal, taken_tag};
+pub use agree::{AgreeOrder, ConsentStep, agree, seal, stands_against, taken_tag};
 pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, TOKEN_RULE, is_account_name};

@@ -7,7 +7,7 @@ use base::PartyId;
 use net::KeyFingerprint;
 use release::Rational;
 use release::rational::ratio;
-use statements::{ClosingCode, ClosingReason, ProposalRecord};
+use statements::{ChargeBound, ClosingCode, ClosingReason, ProposalRecord};
 use study::party::PartyPolicy;
 use study::{NoiseFrom, Question, Study, StudyFile};
 
@@ -151,6 +151,20 @@ fn spends(
         }
         Some(_) => {}
     }
+}
+
+/// Why the deltas of all matches that a consent allows are more, towards one viewer, than a study may have;
+/// none: they are not. A delta where none is allowed is refused by [`broken`].
+#[must_use]
+pub fn delta_beyond(policy: &ServicePolicy, charges: &[ChargeBound]) -> Option<String> {
+    let places = policy.max_delta_places?;
+    let deltas = charges.iter().filter_map(|charge| charge.delta.parse::<Rational>().ok());
+    let largest = deltas.max().filter(|delta| *delta > ratio(1, 10u64.pow(places.into())))?;
+    let delta = release::rational::small(&largest);
+    Some(format!(
+        "all matches that it allows come to a delta of {delta}, and a study may have at most 1e-{places} \
+         (policy.max_delta): let fewer runs begin anew"
+    ))
 }
 
 fn has_noise(study: &Study) -> bool {

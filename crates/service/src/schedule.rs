@@ -20,7 +20,9 @@ use crate::agree::BY_RULE;
 use crate::link::{now_ms, peer_of};
 use crate::serving::{NO_DATA, serving_rules};
 use crate::settings::{AutoStudy, DataSet, HouseSettings};
-use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker, UNHEARD};
+use crate::store::{
+    OwnConsent, ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker, UNHEARD,
+};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
@@ -448,6 +450,7 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
             of_data(look, set, &file)
         }
     };
+    all.extend(against_terms(look, &own));
     let proposer = look.record.parties()[look.record.proposer()];
     if let Some((name, peer)) = peer_of(&look.settings, &proposer) {
         let kind = crate::policy::kind_of(file.first());
@@ -460,6 +463,26 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
         all.push("it was consented to by policy.auto, which does not name it any more".to_owned());
     }
     Ok((!all.is_empty()).then(|| format!("the rules do not allow it any more: {}", all.join("; "))))
+}
+
+/// What the rules that hold now, and what is kept of the own consent, say against its terms.
+fn against_terms(look: &Look<'_>, own: &OwnConsent) -> Vec<String> {
+    let Some(terms) = look.record.terms(look.me) else { return Vec::new() };
+    let mut all = Vec::new();
+    all.extend(crate::policy::delta_beyond(&look.settings.policy, &terms.charges));
+    if !own.opens(&terms.data) {
+        let why = "what is kept here of the own consent, data and lineage, is not what was signed: withdraw \
+                   the study, and have it proposed again";
+        all.push(why.to_owned());
+    }
+    match (&own.lineage, look.settings.data.get(&own.data)) {
+        (Some(agreed), Some(set)) if *agreed != set.lineage => all.push(format!(
+            "it would be charged to the lineage {}, and what was consented to is charged to {agreed}",
+            set.lineage
+        )),
+        _ => {}
+    }
+    all
 }
 
 /// The same of the data set with which this organisation takes part.

@@ -214,7 +214,7 @@ impl StudyTold {
 
     /// The text that a consent is signed for: all that is said, and what stands in the form.
     #[must_use]
-    pub fn words_of(&self, us: &str, data: &str, runs: u8, days: u64) -> String {
+    pub fn words_of(&self, us: &str, (data, lineage): (&str, &str), runs: u8, days: u64) -> String {
         let (days, runs_counted) = (counted(days, "day"), counted(u64::from(runs), "run"));
         let signed = match data {
             NO_DATA => {
@@ -222,7 +222,10 @@ impl StudyTold {
             }
             data => {
                 let bound = self.bound(us, runs);
-                format!("With {data}, for {days}, at most {runs_counted} that may begin: at most {bound}.")
+                format!(
+                    "With {data}, charged to the lineage {lineage}, for {days}, at most {runs_counted} that \
+                     may begin: at most {bound}."
+                )
             }
         };
         format!("{}\n\nWhat is signed\n{signed}", self.words())
@@ -279,11 +282,12 @@ mod tests {
         let bounds = [1, 2, 3, 5].map(|runs| told.bound(us, runs));
         let bound = |rho: &str| format!("rho {rho} for hospitals");
         assert_eq!(bounds, ["0.11", "0.11", "0.12", "0.14"].map(bound));
-        let signed = told.words_of(us, "trial", 5, 30);
+        let signed = told.words_of(us, ("trial", "admissions"), 5, 30);
         assert!(signed.starts_with(&told.words()), "{signed}");
         assert!(
             signed.ends_with(
-                "With trial, for 30 days, at most 5 runs that may begin: at most rho 0.14 for hospitals."
+                "With trial, charged to the lineage admissions, for 30 days, at most 5 runs that may begin: \
+                 at most rho 0.14 for hospitals."
             ),
             "{signed}"
         );

@@ -181,7 +181,8 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
         let record = service::seal(&opened.store, &opened.settings, COMMAND_LINE, &row.id, seal)?;
         return done(&record, "consented", as_json);
     }
-    let weighed = service::weigh(&opened.settings, &args.data, &record.proposed().text)?;
+    let mut weighed = service::weigh(&opened.settings, &args.data, &record.proposed().text)?;
+    weighed.refusals = service::stands_against(&opened.settings, args.runs, &weighed)?;
     let words = words(&opened, &record, &args.data, &weighed);
     if !args.yes && args.request.is_none() {
         let text = format!("{words}\nTo sign it: the same command with --yes");
@@ -238,6 +239,9 @@ fn words(opened: &OwnHouse, record: &ProposalRecord, data: &str, weighed: &Weigh
             data => format!("With {data}: {} would take part", page::numbers::counted(weighed.rows, "row")),
         },
     ];
+    if let Some(set) = opened.settings.data.get(data) {
+        lines.push(format!("Charged to the lineage {}", set.lineage));
+    }
     lines.extend(weighed.charges.iter().map(|charge| {
         let place = record.parties().iter().position(|key| Some(key.to_string()) == charge.viewer);
         let viewer = place.map_or("everybody", |place| &names[place]);

@@ -166,10 +166,20 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     let text = std::fs::read_to_string(&path).expect("a party file");
     let (before, data) = text.rsplit_once("\ndata = \"").expect("a name");
     std::fs::write(&path, format!("{before}\ndata = \"{}{}", "0".repeat(64), &data[64..])).expect("written");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
-    let done = command.args(["run", "party.toml"]).current_dir(jobs.path()).output().expect("tacit starts");
-    let error = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(!done.status.success() && error.contains("not those that were consented to"), "{error}");
+    let refused = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+        let done = command.args(["run", "party.toml", "--new-lineage"]).current_dir(jobs.path()).output();
+        let done = done.expect("tacit starts");
+        let error = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success(), "{error}");
+        error
+    };
+    assert!(refused().contains("not those that were consented to"), "{}", refused());
+    // Nor is another account charged than that of the consent, though its data be called new.
+    let own = format!("\nlineage = \"{}\"\n", NAMES[0]);
+    assert_eq!(text.matches(&own).count(), 2, "{text}");
+    std::fs::write(&path, text.replacen(&own, "\nlineage = \"other\"\n", 1)).expect("written");
+    assert!(refused().contains("would be charged to the lineage other"), "{}", refused());
 }
 
 #[test]

@@ -280,15 +280,18 @@ fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &
 
 /// The section `[policy.agreed]`: what was consented to, which the run's own ledger holds it to.
 fn agreed(text: &mut String, bounds: &AgreedBounds) {
-    let AgreedBounds { charges, after, at, matches, data, rows } = bounds;
+    let AgreedBounds { charges, after, at, matches, data, lineage, rows } = bounds;
     let charge = |one: &AgreedCharge| quoted(&format!("{} {} {}", one.viewer, one.rho, one.delta));
     let charges = charges.iter().map(charge).collect::<Vec<_>>().join(", ");
-    let data = data.map_or_else(String::new, |data| format!("data = {}\n", quoted(&hex(&data))));
+    let line = |key: &str, said: Option<String>| {
+        said.map_or_else(String::new, |said| format!("{key} = {}\n", quoted(&said)))
+    };
+    let (data, lineage) = (line("data", data.map(|data| hex(&data))), line("lineage", lineage.clone()));
     // Writing into a text does not fail.
     let _ = write!(
         text,
         "\n[policy.agreed]\ncharges = [{charges}]\nafter = {after}\nat = {at}\nmatches = {matches}\n\
-         rows = {rows}\n{data}"
+         rows = {rows}\n{data}{lineage}"
     );
 }
 

@@ -334,7 +334,7 @@ pub fn begin_consent(
         data: data.to_owned(),
         runs,
         days,
-        words: told.words_of(&us, data, runs, days),
+        words: told.words_of(&us, (data, set.map_or("", |set| &set.lineage)), runs, days),
         rules: None,
     };
     let (terms, separate) = (agree.approval(), visit.settings().policy.separate_duties);
