@@ -181,7 +181,7 @@ impl Author<'_> {
             program: self.program,
             charges: vec![bound(None, "0"), bound(Some(clinic), "1/1000000")],
             words: digest_of_words(WORDS),
-            data: commit_to_data(&[1; 32], &[2; 32]),
+            data: commit_to_data(&[1; 32], &[2; 32], Some("publisher")),
             expires_ms: at_ms + 60 * DAY,
             windows: Vec::new(),
             runs: 3,
@@ -194,6 +194,7 @@ impl Author<'_> {
         let own = OwnConsent {
             by: COMMAND_LINE.to_owned(),
             data: "rows".to_owned(),
+            lineage: Some("publisher".to_owned()),
             salt: [1; 32],
             tag: [2; 32],
             version: [3; 32],

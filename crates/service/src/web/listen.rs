@@ -71,13 +71,16 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         crate::link::run(house.clone()).await?;
         crate::schedule::run(house.clone());
         watch::begin(&house);
-        ready(&Listening { url: house.url(), address, certificate })?;
+        // Who is told that it listens finds all of its sockets.
+        let proxy = settings.web.proxy.clone();
+        let proxy = proxy.map(|proxy| proxy_socket(&proxy).map(|socket| (socket, proxy))).transpose()?;
         if let Some(path) = &settings.web.metrics {
             metrics::begin(&house, path)?;
         }
+        ready(&Listening { url: house.url(), address, certificate })?;
         let router = router(house);
-        if let Some(proxy) = settings.web.proxy.clone() {
-            tokio::spawn(hear(proxy_socket(&proxy)?, proxy, router.clone()));
+        if let Some((socket, proxy)) = proxy {
+            tokio::spawn(hear(socket, proxy, router.clone()));
         }
         let places = HeldPlaces::new(CONNECTIONS, FROM_ADDRESS);
         loop {
