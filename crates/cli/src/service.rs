@@ -10,12 +10,8 @@ use clap::{Args, Subcommand};
 use privacy::ledger::Ledger;
 use serde_json::json;
 use service::{COMMAND_LINE, DataFindings, House, Listening, RulesFile, RulesStanding, Store};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use terminal::output;
-
-/// What glibc gives back to the system as soon as it is free; else it keeps what hashing passwords took.
-const GIVE_BACK: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 
 /// A page for the people of one organisation: their accounts and roles, its data and budgets, and what it
 /// allows.
@@ -98,7 +94,7 @@ pub enum ServiceAction {
         /// The data set: NAME of [data.NAME]
         name: String,
     },
-    /// Propose a study to the other organisation
+    /// Propose a study to the other organisations
     Propose(studies::ProposeArgs),
     /// List studies, the newest first: those that are not over
     Studies {
@@ -110,7 +106,7 @@ pub enum ServiceAction {
     },
     /// Say how a study stands: what was said, runs, the report
     Status(studies::NamedStudy),
-    /// Consent to a study, with a data set
+    /// Consent to a study, with a data set or as a server
     Consent(studies::AgreeArgs),
     /// Refuse a study
     Refuse(studies::ClosingArgs),
@@ -229,12 +225,8 @@ fn restored(path: &Path, as_json: bool) -> Result<(), Error> {
 }
 
 fn serve(path: &Path, demo: bool, as_json: bool) -> Result<(), Error> {
-    if std::env::var_os(GIVE_BACK.0).is_none() {
-        let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e))?;
-        let mut again = std::process::Command::new(program);
-        let failed = again.args(std::env::args_os().skip(1)).env(GIVE_BACK.0, GIVE_BACK.1).exec();
-        return Err(Error::io("cannot start again", &failed));
-    }
+    // Else what hashing passwords and reading studies took stays with the process, once for each thread.
+    kernels::return_freed_buffers();
     let house = match demo {
         true => {
             let password = told_password()?;

@@ -3,6 +3,7 @@
 
 use crate::budget::{self, Outlook};
 use crate::devices;
+use crate::folders;
 use crate::plan::{self, Assumed, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
 use crate::prepare::{self, Built, Opened, build_all};
 use base::{Error, Fault, PartyId, limits};
@@ -156,8 +157,10 @@ impl CheckedSide {
             max_outputs: usize::MAX,
             allow_exact: true,
         };
-        let built = build_all(&agreed.runs, &policy)?.into_iter().map(|(_, built)| built).collect();
-        let (inputs, warnings, budget, transport, party) = (None, Vec::new(), None, None, None);
+        let built: Vec<Built> =
+            build_all(&agreed.runs, &policy)?.into_iter().map(|(_, built)| built).collect();
+        let warnings = unrevealed(built.iter());
+        let (inputs, budget, transport, party) = (None, None, None, None);
         let (refused, serves, device) = (None, false, None);
         Ok(Self { agreed, text, built, inputs, warnings, budget, refused, serves, transport, device, party })
     }
@@ -167,6 +170,7 @@ impl CheckedSide {
     /// # Errors
     /// The first thing that is wrong.
     pub fn of_party(party: PartySetup, opened: Opened) -> Result<Self, Error> {
+        folders::expect_folders(&party)?;
         let checked = match prepare::check(&party, &opened) {
             Err(refused) if matches!(refused.kind(), Fault::Refused(_)) => {
                 // Whoever is to change the policy, or the study, reads what it is about.
@@ -336,6 +340,27 @@ pub fn placeholders(agreed: &StudyFile) -> Option<String> {
     })
 }
 
+/// What is paid for noise that nobody sees.
+pub(crate) fn unrevealed<'a>(built: impl IntoIterator<Item = &'a Built>) -> Vec<String> {
+    let mut all: Vec<String> = built.into_iter().flat_map(unrevealed_of).collect();
+    all.dedup();
+    all
+}
+
+fn unrevealed_of(Built { program, audit, .. }: &Built) -> Vec<String> {
+    let told = |mechanism: u32| {
+        let charge = &audit.charges[mechanism as usize];
+        format!(
+            "the program reveals nothing of the noised sums {}, which cost rho {} of what {} may see: reveal \
+             them, or take them out, as they are charged all the same",
+            program.names.mechanism(mechanism),
+            shown(&charge.rho),
+            viewer_name(program, charge.to)
+        )
+    };
+    program.unrevealed().into_iter().map(told).collect()
+}
+
 /// What a run would be refused for by this side's own ledger and policy.
 fn refusal(budget: Option<&Outlook>) -> Result<(), Error> {
     match budget.filter(|budget| !budget.refusals.is_empty()) {
@@ -503,4 +528,34 @@ fn rows(program: &Program) -> String {
         }
     });
     format!("of any party; {}", counted.collect::<Vec<_>>().join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A forgotten `reveal` is charged: whoever checks is told, with the place in the program.
+    #[test]
+    fn noise_that_nobody_sees_is_warned_of() {
+        let text = include_str!("../../../examples/program.toml");
+        let warnings = |text: &str| {
+            let study = StudyFile::parse("study.toml", text).unwrap_or_else(|e| panic!("{e}"));
+            let side = CheckedSide::of_study(study, text.to_owned()).unwrap_or_else(|e| panic!("{e}"));
+            side.warnings
+        };
+        let without = |line: &str, text: &str| {
+            assert!(text.contains(line), "{line}");
+            text.replace(line, "")
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(warnings(text), none);
+        // Half of them is something.
+        let half = without("reveal n2 clinic \"healthy\"\n", text);
+        assert_eq!(warnings(&half), none);
+        let nothing = without("reveal n3 clinic \"ill\"\n", &half);
+        let told = "the program reveals nothing of the noised sums all (line 27, column 1), which cost rho \
+                    0.05 of what clinic may see: reveal them, or take them out, as they are charged all the \
+                    same";
+        assert_eq!(warnings(&nothing), [told]);
+    }
 }

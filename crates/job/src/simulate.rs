@@ -254,7 +254,7 @@ pub fn simulate(asked: &SimulationQuestion, progress: SimulationProgress<'_>) ->
         warning: NOT_FOR_PASSING_ON,
         study: first.name.clone(),
         title: first.title.clone(),
-        hash: file.hash().to_string(),
+        hash: file.hash().full(),
         parties: rows.parties,
         draws: asked.draws,
         seed: asked.seed,

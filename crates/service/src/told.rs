@@ -1,6 +1,7 @@
 //! What a study is, in words: those of `tacit check` and `tacit plan`, under the headings of the page on
 //! which a steward decides. The text that is signed for is made of the same words.
 
+use crate::serving::NO_DATA;
 use base::{Error, PartyId};
 use job::check::{CheckSizes, CheckedSide, SideReport};
 use job::plan::{Assumed, OutcomeGuess, interval_curves};
@@ -102,7 +103,9 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     let (seconds, sent) = plan.stages.iter().fold((0.0, 0), |(seconds, sent), stage| {
         (seconds + stage.seconds, sent + stage.bytes_sent.values().sum::<u64>())
     });
-    let took = format!("about {} of both machines, and {} between them", duration(seconds), bytes(sent));
+    let machines = if study.everybody().len() == 2 { "both" } else { "all" };
+    let took =
+        format!("about {} of {machines} machines, and {} between them", duration(seconds), bytes(sent));
     let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
     cost.table = told::cost(plan, study, COLUMNS);
     cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));
@@ -159,7 +162,7 @@ const TOGETHER: &str = "who puts several results about the same people together 
                         the budget bounds what all of them say";
 
 /// Studies that are kept, told.
-const SHELF: usize = 64;
+const SHELF: usize = 128;
 
 /// What was told of the last studies that somebody read: their pages are asked for again and again.
 #[derive(Default)]
@@ -173,8 +176,15 @@ impl ToldShelf {
     pub fn tell(&self, text: &str, us: &str) -> Result<Arc<StudyTold>, Error> {
         let name = *blake3::Hasher::new().update(us.as_bytes()).update(text.as_bytes()).finalize().as_bytes();
         let shelf = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((_, told)) = shelf().iter().find(|(known, _)| *known == name) {
-            return Ok(told.clone());
+        let again = |shelf: &mut VecDeque<([u8; 32], Arc<StudyTold>)>| {
+            let place = shelf.iter().position(|(known, _)| *known == name)?;
+            // What is asked for again stays; what nobody asked for longest goes.
+            let found = shelf.remove(place)?;
+            shelf.push_front(found.clone());
+            Some(found.1)
+        };
+        if let Some(told) = again(&mut shelf()) {
+            return Ok(told);
         }
         let told = Arc::new(tell(text, us, None)?);
         let mut shelf = shelf();
@@ -204,14 +214,21 @@ impl StudyTold {
 
     /// The text that a consent is signed for: all that is said, and what stands in the form.
     #[must_use]
-    pub fn words_of(&self, us: &str, data: &str, runs: u8, days: u64) -> String {
-        format!(
-            "{}\n\nWhat is signed\nWith {data}, for {}, at most {} that may begin: at most {}.",
-            self.words(),
-            counted(days, "day"),
-            counted(u64::from(runs), "run"),
-            self.bound(us, runs)
-        )
+    pub fn words_of(&self, us: &str, (data, lineage): (&str, &str), runs: u8, days: u64) -> String {
+        let (days, runs_counted) = (counted(days, "day"), counted(u64::from(runs), "run"));
+        let signed = match data {
+            NO_DATA => {
+                format!("As a server without data, for {days}, at most {runs_counted} that may begin.")
+            }
+            data => {
+                let bound = self.bound(us, runs);
+                format!(
+                    "With {data}, charged to the lineage {lineage}, for {days}, at most {runs_counted} that \
+                     may begin: at most {bound}."
+                )
+            }
+        };
+        format!("{}\n\nWhat is signed\n{signed}", self.words())
     }
 
     /// All that is said, as the text that a consent is signed for.
@@ -265,11 +282,12 @@ mod tests {
         let bounds = [1, 2, 3, 5].map(|runs| told.bound(us, runs));
         let bound = |rho: &str| format!("rho {rho} for hospitals");
         assert_eq!(bounds, ["0.11", "0.11", "0.12", "0.14"].map(bound));
-        let signed = told.words_of(us, "trial", 5, 30);
+        let signed = told.words_of(us, ("trial", "admissions"), 5, 30);
         assert!(signed.starts_with(&told.words()), "{signed}");
         assert!(
             signed.ends_with(
-                "With trial, for 30 days, at most 5 runs that may begin: at most rho 0.14 for hospitals."
+                "With trial, charged to the lineage admissions, for 30 days, at most 5 runs that may begin: \
+                 at most rho 0.14 for hospitals."
             ),
             "{signed}"
         );

@@ -11,6 +11,7 @@ mod door;
 mod events;
 mod guard;
 mod listen;
+mod metrics;
 mod pages;
 mod places;
 mod shell;
@@ -36,6 +37,7 @@ use base::Error;
 use buckets::Buckets;
 use checking::Checking;
 use demo::DemoHouse;
+use metrics::AnswerCounts;
 use net::{Identity, KeyFingerprint};
 use places::HeldPlaces;
 use statements::ProposalId;
@@ -58,6 +60,9 @@ pub struct House {
     buckets: Buckets,
     streams: Arc<HeldPlaces>,
     listeners: Arc<HeldPlaces>,
+    answers: AnswerCounts,
+    /// When it was opened, in seconds since 1970.
+    begun: u64,
     checking: Checking,
     watch: LogWatch,
     /// Held while a peer is tested: that takes a thread for up to a minute.
@@ -94,6 +99,8 @@ impl House {
             buckets: Buckets::default(),
             streams: HeldPlaces::new(STREAMS[0], STREAMS[1]),
             listeners: HeldPlaces::new(LISTENERS[0], LISTENERS[1]),
+            answers: AnswerCounts::default(),
+            begun: now(),
             checking: Checking::default(),
             watch: LogWatch::default(),
             testing: std::sync::Mutex::default(),
@@ -143,6 +150,11 @@ impl House {
     /// may still spend with it is unknown. Others are not concerned: the word may be false.
     pub(crate) fn log_is_behind_for(&self, peer: &KeyFingerprint) -> bool {
         self.watch.seen().contradicted_by.contains(peer)
+    }
+
+    /// Whether the log here is still being held against what peers have signed, after the service began.
+    pub(crate) fn log_is_being_read(&self) -> bool {
+        self.watch.begins()
     }
 
     /// Where the folders of runs are: beside the store.

@@ -1,8 +1,8 @@
 //! `--figure`: how the releases of each number lie around the exact one.
 
-use super::text::{error, shown};
 use base::Error;
 use job::simulate::{SimulatedNumber, Simulation};
+use job::told::simulated::{error, shown};
 use page::markup::{Markup, element, words};
 use page::numbers::{count, percent};
 use page::picture::{BLUE, INK, RUST, label, line, picture, rect};

@@ -2,9 +2,14 @@
 
 mod agreed;
 mod api;
+mod clocks;
+mod crowd;
 mod demo;
 mod hostile;
 mod house;
+mod houses;
+mod metrics;
 mod pages;
+mod several;
 mod sides;
 mod threats;

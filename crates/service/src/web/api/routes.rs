@@ -64,8 +64,8 @@ fn of_studies() -> Vec<ApiRoute> {
         file(
             "/studies/{hash}/report/{file}",
             &[Reports],
-            "Gives a file of its report, of those that its page lists.",
-            &["application/octet-stream"],
+            "Gives a file of its report, of those that its page lists: figures as PNG and SVG, too.",
+            &["application/octet-stream", "image/png", "image/svg+xml"],
             studies::report_file,
         ),
         send(post("/studies/{hash}/consent"), &[Consent], "Consents to it.", acts::consent),

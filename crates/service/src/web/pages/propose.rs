@@ -239,14 +239,13 @@ fn strangers(visit: &Visit<'_>, told: &StudyTold, us: KeyFingerprint) -> Option<
     if !parties.iter().any(|party| key(party) == Some(us)) {
         return Some(format!("No party of this study has the key of this organisation: {us}."));
     }
-    let known = |party: &&study::Participant| {
-        key(party).is_some_and(|key| key == us || visit.settings().peers.values().any(|peer| peer.key == key))
+    let known = |key: &str| {
+        key == us.to_string() || visit.settings().peers.values().any(|peer| peer.key.to_string() == key)
     };
-    let strange = parties.iter().find(|party| !known(party))?;
-    Some(format!(
-        "{} has a key that service.toml does not name among its peers: {}.",
-        strange.name, strange.key
-    ))
+    let everybody = told.file.first().everybody().into_iter();
+    let owners = parties.iter().map(|party| (party.name.as_str(), party.key.as_str()));
+    let (name, key) = everybody.chain(owners).find(|(_, key)| !known(key))?;
+    Some(format!("{name} has a key that service.toml does not name among its peers: {key}."))
 }
 
 fn parts(

@@ -1,6 +1,6 @@
 //! A simulation for people.
 
-use job::simulate::{SimulatedNumber, SimulatedPart, SimulatedView, Simulation};
+use crate::simulate::{SimulatedNumber, SimulatedPart, SimulatedView, Simulation};
 use page::lines::{Fact, wrapped};
 use page::numbers::{MISSING, count, counted, grouped, percent, short};
 use std::ops::Range;
@@ -9,6 +9,7 @@ use std::ops::Range;
 type NumberCells = [String; 8];
 
 /// Everything, the warning first, in lines of so many columns.
+#[must_use]
 pub fn text(simulation: &Simulation, columns: usize) -> String {
     let mut lines = wrapped(simulation.warning, columns, "", "");
     lines.push(String::new());
@@ -204,6 +205,7 @@ fn decimals(number: &SimulatedNumber) -> usize {
 }
 
 /// A value of a number; whole, where its values are.
+#[must_use]
 pub fn shown(number: &SimulatedNumber, value: Option<f64>) -> String {
     let is_whole = number.exact_digits.as_ref().is_some_and(|digits| !digits.contains('.'));
     let decimals = if is_whole { 0 } else { decimals(number) };
@@ -211,6 +213,7 @@ pub fn shown(number: &SimulatedNumber, value: Option<f64>) -> String {
 }
 
 /// How far values of a number are from each other.
+#[must_use]
 pub fn error(number: &SimulatedNumber, error: Option<f64>) -> String {
     error.map_or_else(|| MISSING.to_owned(), |error| fixed(error, decimals(number)))
 }
