@@ -43,8 +43,10 @@ template <typename Job> Kernel kernel(const char *name, void (*body)(Job)) {
 }
 
 Kernel kernels[] = {
-    kernel("expand", expand), kernel("linear", linear), kernel("cross", cross),
-    kernel("seal", seal),     kernel("fold", fold),     kernel("digest", digest),
+    kernel("expand", expand),       kernel("combine", combine),         kernel("cross", cross),
+    kernel("seal", seal),           kernel("fold", fold),               kernel("digest", digest),
+    kernel("draw", draw),           kernel("local", local),             kernel("shift", shift),
+    kernel("to_planes", to_planes), kernel("to_elements", to_elements),
 };
 
 thread_local bool current = false;

@@ -15,18 +15,18 @@ use accel::{
     VectorMemory, VectorRing, Vouch, VouchBy, check,
 };
 use base::Error;
-use kernels::{Block, gf_digest};
+use kernels::{Block, copy_past_caches, gf_digest};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Blocks of a chunk of vectors that stay on the GPU, at most.
 const CHUNK_MAX: usize = 1 << 18;
 /// Pairs of factors of a chunk of a command, at least and at most.
-const LANE_MIN: usize = 1 << 15;
+const LANE_MIN: usize = 1 << 14;
 const LANE_MAX: usize = 1 << 16;
 /// Pairs of factors from which on a command with vectors of the host is faster here than on one core.
 const LEAST_PAIRS: usize = 1 << 17;
 /// Lanes, at most: their threads copy about as fast as PCIe does.
-const LANES: usize = 12;
+const LANES: usize = 24;
 /// Chunks that each lane gets of a command, if they are not too small or too large: it evens out their ends.
 const CHUNKS: usize = 4;
 /// Threads below which a dot product is cut into slices of its terms, and slices at most.
@@ -132,6 +132,11 @@ impl Cuda {
         &self.gpu
     }
 
+    /// Where the keys lie as the kernels want them.
+    pub(crate) fn expanded(&self) -> u64 {
+        self.session.address(RAW_BLOCKS, KEY_BLOCKS)
+    }
+
     pub(crate) fn keys(&self) -> Result<Arc<SeatKeys>, Error> {
         self.keys.clone().ok_or_else(|| Error::misuse("the device has no keys yet"))
     }
@@ -175,7 +180,7 @@ impl Cuda {
             vouches: vouch != VouchBy::Nothing,
             digests: vouch == VouchBy::Digest,
             streams,
-            keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+            keys: self.expanded(),
             host: self.host_digest,
         })
     }
@@ -194,7 +199,7 @@ impl Cuda {
             digests,
             wire_a: wire(2, [s1, s2]),
             wire_c: wire(1, [s1, s3]),
-            keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+            keys: self.expanded(),
             host: self.host_digest,
         })
     }
@@ -233,7 +238,7 @@ impl Cuda {
     }
 
     fn linear(&mut self, l: &mut LinearStage<'_>, negative: bool) -> Result<(), Error> {
-        let (ring, x, y, total) = (ring_number(l.ring), l.x, l.y, l.z[0].len());
+        let (ring, x, y, total) = (l.ring, l.x, l.y, l.z[0].len());
         let chunk = self.chunk(total, 1);
         let ats = (0..total).step_by(chunk);
         let jobs = ats.zip(cut_all(l.z.each_mut().map(|part| &mut **part), chunk, total)).collect();
@@ -243,9 +248,8 @@ impl Cuda {
             fill(lane.host()?, parts);
             lane.upload(0, 0, 6 * blocks)?;
             let n = 3 * blocks;
-            let [x, y, of_z] = [0, n, 2 * n].map(|from| lane.address(from, n));
-            let negative = negative.into();
-            lane.launch(jobs::Linear { ring, negative, blocks: n as u64, x, y, z: of_z }, n as u64)?;
+            let places = [0, n, 2 * n].map(|from| lane.address(from, n));
+            lane.launch(jobs::Combine::sum(ring, negative, n as u64, places), n as u64)?;
             lane.download(2 * n, 0, n)?;
             lane.wipe(0, 3 * n)?;
             take(lane.host()?, z);
@@ -304,7 +308,7 @@ impl Cuda {
             let [z0, z1, z2, a, c, of_a, of_c] = out;
             let from = [0, 1, 2, 3, 4, 5, 4];
             for (part, from) in [z0, z1, z2, a, c, of_a, of_c].into_iter().zip(from) {
-                part.copy_from_slice(&host[from * blocks..][..part.len()]);
+                copy_past_caches(part, &host[from * blocks..][..part.len()]);
             }
             Ok(())
         })?;
@@ -367,7 +371,7 @@ impl Cuda {
 fn fill<'a>(host: &mut [Block], parts: impl Iterator<Item = &'a [Block]>) {
     let mut at = 0;
     for part in parts {
-        host[at..at + part.len()].copy_from_slice(part);
+        copy_past_caches(&mut host[at..at + part.len()], part);
         at += part.len();
     }
 }
@@ -376,7 +380,7 @@ fn fill<'a>(host: &mut [Block], parts: impl Iterator<Item = &'a [Block]>) {
 fn take<const N: usize>(host: &[Block], parts: [&mut [Block]; N]) {
     let mut at = 0;
     for part in parts {
-        part.copy_from_slice(&host[at..at + part.len()]);
+        copy_past_caches(part, &host[at..at + part.len()]);
         at += part.len();
     }
 }
@@ -622,7 +626,7 @@ pub(crate) fn digest_rests(host: &[Block], at: usize, blocks: usize, most: usize
 }
 
 /// Threads of a kernel that takes eight blocks in each, those of a warp side by side.
-fn eights(blocks: usize) -> u64 {
+pub(crate) fn eights(blocks: usize) -> u64 {
     (blocks as u64).div_ceil(256) * 32
 }
 

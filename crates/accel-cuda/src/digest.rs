@@ -47,15 +47,30 @@ pub(crate) fn launch(
     blocks: usize,
     at: usize,
 ) -> Result<DigestRest, Error> {
-    let (mut from, mut blocks, mut at) = (from, blocks, at);
+    if levels(blocks, host).next().is_none() {
+        return Ok(DigestRest { from, blocks });
+    }
+    let x = lane.address(from, blocks);
+    launch_at(lane, (keys, part, host), x, blocks, at)
+}
+
+/// As [`launch`], of blocks at an address, more than the host takes.
+pub(crate) fn launch_at(
+    lane: &mut Lane,
+    (keys, part, host): (u64, u64, usize),
+    mut x: u64,
+    mut blocks: usize,
+    at: usize,
+) -> Result<DigestRest, Error> {
+    let mut next = at;
     for log in levels(blocks, host) {
         let threads = 1 << log;
-        let [x, y] = [lane.address(from, blocks), lane.address(at, threads)];
+        let y = lane.address(next, threads);
         let job = jobs::Digest { blocks: blocks as u64, log: log.into(), part, keys, x, y };
         lane.launch(job, threads as u64)?;
-        (from, blocks, at) = (at, threads, at + threads);
+        (x, blocks, next) = (y, threads, next + threads);
     }
-    Ok(DigestRest { from, blocks })
+    Ok(DigestRest { from: next - blocks, blocks })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::Cuda;
 use crate::driver::{NVRTC_NAMES, Runtime, emulator_counts};
-use accel::{Device, DeviceCommand, LinearStage, VectorRing, conformance};
+use accel::{Device, DeviceCommand, DeviceQueue, LinearStage, VectorRing, conformance};
 use base::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,6 +77,17 @@ fn the_emulated_gpu_conforms() {
         "{frees} buffers given back, {unwiped} of them not wiped"
     );
     assert_eq!(locked, 0, "memory of transports is page-locked as long as devices are there");
+}
+
+/// Operations over vectors that stay on the GPU have the shares and the messages of those of the host, and so
+/// have those that hand long vectors to it.
+#[test]
+fn operations_on_the_emulated_gpu_conform() {
+    let Some(emulator) = emulator() else { return };
+    for (chunk, lens) in [([16, 32, 1 << 12], &[1, 300][..]), ([1 << 12; 3], &[5000])] {
+        ring4::conformance::check(&|| Ok(DeviceQueue::new(vec![Box::new(emulator.device(chunk)?)])), lens)
+            .unwrap_or_else(|e| panic!("chunks of {chunk:?}: {e}"));
+    }
 }
 
 /// Where there is an NVRTC, with or without a GPU, it makes an image of the kernels.

@@ -291,24 +291,6 @@ extern "C" __global__ void expand(Expand job) {
     }
 }
 
-// z = x + y, or x - y: one block per thread.
-struct Linear {
-    u64 ring, negative, blocks;
-    const Block *x, *y;
-    Block *z;
-};
-template <u64 RING> static __device__ __forceinline__ void linear_in(const Linear &job) {
-    u64 i = thread_index();
-    if (i >= job.blocks) return;
-    Block x = job.x[i], y = job.y[i];
-    job.z[i] = job.negative ? sub<RING>(x, y) : add<RING>(x, y);
-}
-extern "C" __global__ void linear(Linear job) {
-    if (job.ring == Z128) linear_in<Z128>(job);
-    else if (job.ring == Z64) linear_in<Z64>(job);
-    else linear_in<Z2>(job);
-}
-
 // The local products of one block: A, B (A of the seat before) and C.
 template <u64 RING> struct Products {
     Block a, b, c;
@@ -496,4 +478,208 @@ extern "C" __global__ void digest(Digest job) {
     if (t >= missing && rounds > 0) sum = job.x[t - missing];
     for (u64 r = 1; r < rounds; r++) sum = field_product(sum, step) ^ job.x[(r << job.log) + t - missing];
     job.y[t] = sum;
+}
+
+// ---- Local steps on vectors that stay -------------------------------------------------------------------------------
+
+#define STEP_TERMS 8
+
+// A run of blocks, and how far it is to that of the next part.
+struct RunPlace {
+    Block *at;
+    u64 part;
+};
+
+// A block of a run, thread by thread: all blocks of a part, then of the next.
+struct RunThread {
+    u64 part, i;
+
+    __device__ __forceinline__ RunThread(u64 blocks) : part(thread_index() / blocks), i(thread_index() % blocks) {}
+    __device__ __forceinline__ Block *at(const RunPlace &run) const { return run.at + part * run.part + i; }
+};
+
+// The sum of multiples of blocks, and of a constant in one part.
+struct CombineTerm {
+    RunPlace x;
+    u64 factor[2];
+};
+struct Combine {
+    u64 ring, parts, blocks, terms, at, constant[2];
+    RunPlace z;
+    CombineTerm of[STEP_TERMS];
+};
+template <u64 RING> static __device__ __forceinline__ void combine_in(const Combine &job) {
+    RunThread here(job.blocks);
+    if (here.part >= job.parts) return;
+    Block sum = {0, 0};
+    if (here.part == job.at) sum = Block{job.constant[0], job.constant[1]};
+    for (u64 t = 0; t < job.terms; t++) {
+        const CombineTerm &term = job.of[t];
+        sum = add<RING>(sum, mul<RING>(*here.at(term.x), Block{term.factor[0], term.factor[1]}));
+    }
+    *here.at(job.z) = sum;
+}
+extern "C" __global__ void combine(Combine job) {
+    if (job.ring == Z128) combine_in<Z128>(job);
+    else if (job.ring == Z64) combine_in<Z64>(job);
+    else combine_in<Z2>(job);
+}
+
+// A stream, added to something or subtracted from it.
+struct Draw {
+    u64 ring, blocks, first, negative;
+    Stream stream;
+    const Keys *keys;
+    const Block *x;
+    Block *z;
+};
+template <u64 RING> static __device__ __forceinline__ void draw_in(const Draw &job) {
+    Places places = Places::of(job.blocks);
+    if (places.none()) return;
+    Eight rho = places.stream(job.keys, job.stream, job.first);
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        if (!places.there(j)) continue;
+        u64 i = places.at(j);
+        Block start = {0, 0};
+        if (job.x) start = job.x[i];
+        job.z[i] = job.negative ? sub<RING>(start, rho.at[j]) : add<RING>(start, rho.at[j]);
+    }
+}
+extern "C" __global__ void draw(Draw job) {
+    if (job.ring == Z128) draw_in<Z128>(job);
+    else if (job.ring == Z64) draw_in<Z64>(job);
+    else draw_in<Z2>(job);
+}
+
+// Sums of products of parts of shares.
+struct Local {
+    u64 ring, blocks, terms;
+    Block *z;
+    const Block *of[STEP_TERMS][2];
+};
+template <u64 RING> static __device__ __forceinline__ void local_in(const Local &job) {
+    u64 i = thread_index();
+    if (i >= job.blocks) return;
+    Block sum = {0, 0};
+    for (u64 t = 0; t < job.terms; t++) sum = add<RING>(sum, mul<RING>(job.of[t][0][i], job.of[t][1][i]));
+    job.z[i] = sum;
+}
+extern "C" __global__ void local(Local job) {
+    if (job.ring == Z128) local_in<Z128>(job);
+    else if (job.ring == Z64) local_in<Z64>(job);
+    else local_in<Z2>(job);
+}
+
+static __device__ __forceinline__ u64 shift_word(u64 x, u64 by, u64 fill) {
+    return by == 0 ? x : x >> by | fill << (64 - by);
+}
+
+static __device__ __forceinline__ u64 low_ones(u64 bits) {
+    return bits >= 64 ? ~0ull : (1ull << bits) - 1;
+}
+
+// An element of 128 bits, by a public number of bits below 128; of two's complement with its sign.
+static __device__ __forceinline__ Block shift_wide(Block x, u64 by, u64 is_signed) {
+    u64 fill = is_signed ? 0 - (x.hi >> 63) : 0;
+    if (by >= 64) return Block{shift_word(x.hi, by - 64, fill), fill};
+    return Block{shift_word(x.lo, by, x.hi), shift_word(x.hi, by, fill)};
+}
+
+// Elements divided by a power of two, of which some low bits are kept.
+struct Shift {
+    u64 wide, parts, blocks, by, is_signed, keep;
+    RunPlace x, z;
+};
+extern "C" __global__ void shift(Shift job) {
+    RunThread here(job.blocks);
+    if (here.part >= job.parts) return;
+    Block x = *here.at(job.x);
+    if (job.wide) {
+        x = shift_wide(x, job.by, job.is_signed);
+        x.lo &= low_ones(job.keep);
+        x.hi &= job.keep > 64 ? low_ones(job.keep - 64) : 0;
+    } else {
+        x.lo = shift_word(x.lo, job.by, job.is_signed ? 0 - (x.lo >> 63) : 0) & low_ones(job.keep);
+        x.hi = shift_word(x.hi, job.by, job.is_signed ? 0 - (x.hi >> 63) : 0) & low_ones(job.keep);
+    }
+    *here.at(job.z) = x;
+}
+
+// Rows and columns of 32 x 32 bits: its own inverse.
+static __device__ __forceinline__ void transpose_32(u32 (&w)[32]) {
+#pragma unroll
+    for (int j = 0; j < 32; j++) if (!(j & 1)) exchange(w[j], w[j + 1], 1, 0x55555555u);
+#pragma unroll
+    for (int j = 0; j < 32; j++) if (!(j & 2)) exchange(w[j], w[j + 2], 2, 0x33333333u);
+#pragma unroll
+    for (int j = 0; j < 32; j++) if (!(j & 4)) exchange(w[j], w[j + 4], 4, 0x0f0f0f0fu);
+#pragma unroll
+    for (int j = 0; j < 32; j++) if (!(j & 8)) exchange(w[j], w[j + 8], 8, 0x00ff00ffu);
+#pragma unroll
+    for (int j = 0; j < 16; j++) exchange(w[j], w[j + 16], 16, 0x0000ffffu);
+}
+
+// A tile of 32 elements and one word of 32 of their bits, thread by thread: all tiles of a word, then the next word,
+// then the next part. Tiles fill whole blocks of planes.
+struct Tile {
+    u64 tile, word, part, elements;
+
+    __device__ __forceinline__ Tile(u64 blocks, u64 wide, u64 words) : elements(wide ? blocks : 2 * blocks) {
+        u64 tiles = (elements + 127) / 128 * 4, t = thread_index();
+        tile = t % tiles;
+        word = t / tiles % words;
+        part = t / tiles / words;
+    }
+};
+
+struct ToPlanes {
+    u64 wide, parts, blocks, from, width, stride;
+    RunPlace x, z;
+};
+extern "C" __global__ void to_planes(ToPlanes job) {
+    Tile here(job.blocks, job.wide, (job.width + 31) / 32);
+    if (here.part >= job.parts) return;
+    const Block *x = job.x.at + here.part * job.x.part;
+    u64 bit = job.from + 32 * here.word;
+    u32 w[32];
+#pragma unroll
+    for (int i = 0; i < 32; i++) {
+        u64 e = 32 * here.tile + i;
+        w[i] = 0;
+        if (e >= here.elements) continue;
+        Block element = {0, 0};
+        if (job.wide) element = x[e];
+        else element.lo = e & 1 ? x[e / 2].hi : x[e / 2].lo;
+        w[i] = (u32)shift_wide(element, bit, 0).lo;
+    }
+    transpose_32(w);
+#pragma unroll
+    for (int j = 0; j < 32; j++) {
+        u64 plane = 32 * here.word + j;
+        if (plane < job.width) ((u32 *)(job.z.at + here.part * job.z.part + plane * job.stride))[here.tile] = w[j];
+    }
+}
+
+struct ToElements {
+    u64 wide, parts, blocks, width, stride;
+    RunPlace x, z;
+};
+extern "C" __global__ void to_elements(ToElements job) {
+    u64 words = job.wide ? 4 : 2;
+    Tile here(job.blocks, job.wide, words);
+    if (here.part >= job.parts) return;
+    u32 w[32];
+#pragma unroll
+    for (int j = 0; j < 32; j++) {
+        u64 plane = 32 * here.word + j;
+        w[j] = 0;
+        if (plane < job.width) w[j] = ((const u32 *)(job.x.at + here.part * job.x.part + plane * job.stride))[here.tile];
+    }
+    transpose_32(w);
+#pragma unroll
+    for (int i = 0; i < 32; i++) {
+        u64 e = 32 * here.tile + i;
+        if (e < here.elements) ((u32 *)(job.z.at + here.part * job.z.part))[e * words + here.word] = w[i];
+    }
 }

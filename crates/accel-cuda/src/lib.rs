@@ -23,6 +23,7 @@ mod digest;
 mod driver;
 mod jobs;
 mod resident;
+mod steps;
 mod vectors;
 
 pub use device::Cuda;

@@ -18,10 +18,10 @@ use crate::driver::{DeviceBuffer, Lane, Move, PlacedCopies, Registry, Stream};
 use crate::jobs::{self, Factors};
 use accel::{
     Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorRing,
-    VectorTable, VouchBy, check_pieces,
+    VectorRun, VectorStep, VectorTable, VouchBy, check_pieces,
 };
 use base::Error;
-use kernels::{Block, Place, gf_digest};
+use kernels::{Block, Place, copy_past_caches, gf_digest};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -31,8 +31,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const SLOTS: usize = 5;
 /// Blocks from which on a round of products is faster here than on one core: some ten launches and waits.
 const LEAST_BLOCKS: usize = 1 << 12;
-/// Buffers of dropped vectors that are kept for the next ones: allocation on a GPU waits for all its work.
-const SPARE: usize = 8;
+/// Memory of dropped vectors that is kept for the next ones, at most: a part of the GPU's, in so many
+/// buffers.
+/// Allocation waits for all work of the GPU.
+const SPARE_SHARE: usize = 16;
+const SPARE_MAX: usize = 512;
 
 /// All vectors of a device, and its slots.
 #[derive(Default)]
@@ -169,7 +172,7 @@ impl VectorSlot {
 
 impl Cuda {
     /// The buffer of a vector.
-    fn buffer(&mut self, vector: &DeviceVector) -> Result<&mut Arc<DeviceBuffer>, Error> {
+    pub(crate) fn buffer(&mut self, vector: &DeviceVector) -> Result<&mut Arc<DeviceBuffer>, Error> {
         let id = self.vectors.table.id(vector)?;
         self.vectors.table.at(id)
     }
@@ -197,6 +200,44 @@ impl Cuda {
         Ok(())
     }
 
+    /// Memory of so many blocks, of vectors that were dropped if some fits about, and given back to the GPU
+    /// where there is more of it than is worth keeping.
+    fn take_buffer(&mut self, blocks: usize) -> Result<Arc<DeviceBuffer>, Error> {
+        let vectors = &mut self.vectors;
+        vectors.spare.extend(vectors.table.dropped());
+        let fits = |buffer: &DeviceBuffer| (blocks..=blocks + blocks / 4).contains(&buffer.blocks());
+        let fitting = (0..vectors.spare.len()).filter(|&i| fits(&vectors.spare[i]));
+        if let Some(found) = fitting.min_by_key(|&i| vectors.spare[i].blocks()) {
+            return Ok(vectors.spare.remove(found));
+        }
+        let most = self.gpu().memory_bytes as usize / Block::BYTES / SPARE_SHARE;
+        self.give_back(most)?;
+        if let Ok(buffer) = DeviceBuffer::new(self.session.module(), blocks) {
+            return Ok(Arc::new(buffer));
+        }
+        self.give_back(0)?;
+        Ok(Arc::new(DeviceBuffer::new(self.session.module(), blocks)?))
+    }
+
+    /// Keeps so many blocks of dropped vectors at most, those that were dropped last.
+    fn give_back(&mut self, most: usize) -> Result<(), Error> {
+        let mut kept: usize = self.vectors.spare.iter().map(|buffer| buffer.blocks()).sum();
+        let mut count = 0;
+        for (i, buffer) in self.vectors.spare.iter().enumerate() {
+            if kept <= most && self.vectors.spare.len() - i <= SPARE_MAX {
+                break;
+            }
+            kept -= buffer.blocks();
+            count = i + 1;
+        }
+        if count > 0 {
+            // Steps that read what is given back may be under way.
+            self.session.wait()?;
+            self.vectors.spare.drain(..count);
+        }
+        Ok(())
+    }
+
     /// Addresses of blocks of the three parts of a vector.
     fn places(&mut self, vector: &DeviceVector, from: usize, to: usize) -> Result<[u64; 3], Error> {
         let blocks = vector.blocks();
@@ -217,6 +258,9 @@ impl Cuda {
         if at.checked_add(blocks).is_none_or(|end| end > of) {
             return Err(Error::misuse("blocks that a vector does not have"));
         }
+        // Steps may be under way.
+        self.session.enter()?;
+        self.session.wait()?;
         let buffer = self.buffer(vector)?.clone();
         let of_part =
             |(k, part): (usize, _)| (0..).step_by(chunk).map(move |from| k * of + at + from).zip(part);
@@ -242,16 +286,8 @@ impl VectorMemory for Cuda {
         self.session.enter()?;
         self.open_slots()?;
         let all = blocks.checked_mul(3).ok_or_else(|| Error::misuse("a vector of that many blocks"))?;
-        let vectors = &mut self.vectors;
-        vectors.spare.extend(vectors.table.dropped());
-        let fits = vectors.spare.iter().position(|buffer| buffer.blocks() == all.max(1));
-        let excess = vectors.spare.len().saturating_sub(SPARE + usize::from(fits.is_some()));
-        let buffer = match fits {
-            Some(found) => vectors.spare.remove(found),
-            None => Arc::new(DeviceBuffer::new(self.session.module(), all)?),
-        };
-        vectors.spare.drain(..excess);
-        Ok(vectors.table.insert(ring, blocks, buffer))
+        let buffer = self.take_buffer(all.max(1))?;
+        Ok(self.vectors.table.insert(ring, blocks, buffer))
     }
 
     fn write(&mut self, to: &DeviceVector, parts: [&[Block]; 3]) -> Result<(), Error> {
@@ -260,7 +296,7 @@ impl VectorMemory for Cuda {
         }
         let (all, chunk) = ((0, to.blocks()), self.lane_max);
         self.copy(to, all, parts.map(|part| part.chunks(chunk)), |lane, buffer, place, some| {
-            lane.host()?[..some.len()].copy_from_slice(some);
+            copy_past_caches(&mut lane.host()?[..some.len()], some);
             lane.upload_to(0, buffer, place, some.len())?;
             lane.wait()
         })
@@ -274,30 +310,62 @@ impl VectorMemory for Cuda {
         let parts = parts.map(|part| part.chunks_mut(chunk));
         self.copy(from, (at, blocks), parts, |lane, buffer, place, some| {
             lane.download_from(buffer, place, 0, some.len())?;
+            copy_past_caches(some, &lane.host()?[..some.len()]);
+            Ok(())
+        })
+    }
+
+    fn step(&mut self, step: &VectorStep<'_>) -> Result<(), Error> {
+        self.queue_step(step)
+    }
+
+    fn write_run(&mut self, to: &VectorRun<'_>, blocks: &[Block]) -> Result<(), Error> {
+        let from = self.only_part(to, blocks.len())?;
+        let (some, chunk) = (blocks.chunks(self.lane_max), self.lane_max);
+        self.copy_run(to.vector, (from, chunk), some, |lane, buffer, place, some| {
+            lane.host()?[..some.len()].copy_from_slice(some);
+            lane.upload_to(0, buffer, place, some.len())?;
+            lane.wait()
+        })
+    }
+
+    fn read_run(&mut self, from: &VectorRun<'_>, blocks: &mut [Block]) -> Result<(), Error> {
+        let at = self.only_part(from, blocks.len())?;
+        let (chunk, some) = (self.lane_max, blocks.chunks_mut(self.lane_max));
+        self.copy_run(from.vector, (at, chunk), some, |lane, buffer, place, some| {
+            lane.download_from(buffer, place, 0, some.len())?;
             some.copy_from_slice(&lane.host()?[..some.len()]);
             Ok(())
         })
     }
 
-    fn linear(
-        &mut self,
-        negative: bool,
-        x: &DeviceVector,
-        y: &DeviceVector,
-        z: &DeviceVector,
-    ) -> Result<(), Error> {
-        let (ring, blocks) = (z.ring(), z.blocks());
-        if [x, y].iter().any(|v| v.ring() != ring || v.blocks() != blocks) {
-            return Err(Error::misuse("vectors of different shapes"));
+    fn digest(&mut self, tag: usize, x: &VectorRun<'_>) -> Result<Block, Error> {
+        let (keys, at) = (self.keys()?, self.only_part(x, x.blocks)?);
+        if tag > 2 {
+            return Err(Error::misuse("a digest is under the tag of one of three parts"));
         }
-        self.session.enter()?;
-        let [x, y, z] = [x, y, z].map(|v| self.places(v, 0, blocks));
-        // The parts of a vector follow one another.
-        let ([x, ..], [y, ..], [z, ..]) = (x?, y?, z?);
-        let all = 3 * blocks as u64;
-        let job = jobs::Linear { ring: ring_number(ring), negative: negative.into(), blocks: all, x, y, z };
-        self.session.launch(job, all)?;
-        self.session.wait()
+        let (tag_key, tag, host) = (keys.tag(tag), tag as u64, self.host_digest);
+        let expanded = self.expanded();
+        let starts = (0..x.blocks).step_by(self.lane_max);
+        let lens: Vec<usize> = starts.map(|from| self.lane_max.min(x.blocks - from)).collect();
+        let mut digests = vec![Block::ZERO; lens.len()];
+        let jobs = lens.iter().copied().zip(&mut digests);
+        self.copy_run(x.vector, (at, self.lane_max), jobs, |lane, buffer, place, (blocks, digest)| {
+            let rest = if blocks <= host {
+                lane.download_from(buffer, place, 0, blocks)?;
+                blocks
+            } else {
+                let x = buffer.address(place, blocks);
+                let rest = digest::launch_at(lane, (expanded, tag, host), x, blocks, 0)?;
+                lane.download(rest.from, 0, rest.blocks)?;
+                lane.wipe(0, digest::scratch(blocks, host))?;
+                rest.blocks
+            };
+            *digest = gf_digest(tag_key, Block::ZERO, &lane.host()?[..rest]);
+            Ok(())
+        })?;
+        let go_on = |sum, (blocks, digest): (usize, Block)| tag_key.advance(sum, blocks as u64) ^ digest;
+        Ok(lens.into_iter().zip(digests).fold(Block::ZERO, go_on))
     }
 
     fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
@@ -307,6 +375,7 @@ impl VectorMemory for Cuda {
             return Err(Error::misuse("a chunk is too long for its slot, or another one is in it"));
         }
         self.session.enter()?;
+        self.session.wait()?;
         let (ring, half) = (product.z.ring(), product.half);
         let round = StageRound { ring, round: product.round, half, masked: product.masked };
         let stage1 = self.stage1(round, product.vouch)?;

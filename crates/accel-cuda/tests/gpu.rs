@@ -1,6 +1,6 @@
 //! On a GPU, where there is one.
 
-use accel::conformance;
+use accel::{DeviceQueue, conformance};
 use accel_cuda::{Cuda, devices};
 
 #[test]
@@ -12,6 +12,10 @@ fn every_gpu_conforms() {
     for gpu in gpus {
         println!("{gpu:?}");
         conformance::check(&|| Ok(Box::new(Cuda::new(gpu.index)?)))
+            .unwrap_or_else(|e| panic!("{gpu:?}: {e}"));
+        // The last one long enough for all that is handed to a GPU and taken back.
+        let queue = || Ok(DeviceQueue::new(vec![Box::new(Cuda::new(gpu.index)?)]));
+        ring4::conformance::check(&queue, &[1, 1000, 300_001])
             .unwrap_or_else(|e| panic!("{gpu:?}: {e}"));
     }
 }

@@ -2,8 +2,8 @@
 //! `make rtl`. Skipped with a reason where there is no Verilator.
 
 use accel::{
-    BlockHalf, Cpu, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, VectorRing, Vouch,
-    conformance,
+    BlockHalf, Cpu, Device, DeviceCommand, DeviceQueue, FoldStage, LinearStage, MultiplyStage, Seat,
+    VectorRing, Vouch, conformance,
 };
 use accel_rtl::Rtl;
 use kernels::{Aes128, Block};
@@ -61,6 +61,14 @@ fn random(label: u64, n: usize) -> Vec<Block> {
 fn it_conforms() {
     let Some(program) = simulator() else { return };
     conformance::check(&|| Ok(Box::new(Rtl::at(program)?))).unwrap();
+}
+
+/// Operations over vectors: products and sums are the core's, the rest is done by the host.
+#[test]
+fn operations_conform() {
+    let Some(program) = simulator() else { return };
+    let queue = || Ok(DeviceQueue::new(vec![Box::new(Rtl::at(program)?)]));
+    ring4::conformance::check(&queue, &[3]).unwrap();
 }
 
 /// What a stage 1 and a stage 2 with digests give on a device.

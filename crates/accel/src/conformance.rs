@@ -1,5 +1,6 @@
 //! What every device, and every queue of devices, must give: products that add up, and the bits of the CPU.
 
+mod steps;
 mod vectors;
 
 use crate::{

@@ -1,6 +1,7 @@
 //! Vectors of devices that have no memory of their own: they lie in that of the host, and every stage is a
 //! command.
 
+use crate::steps::VectorRun;
 use crate::vectors::{
     Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorProduct, VectorTable, VouchBy,
     check_pieces,
@@ -147,7 +148,7 @@ impl HostVectors {
         self.table.id(vector).is_ok()
     }
 
-    fn parts(&mut self, vector: &DeviceVector) -> Result<&mut [Vec<Block>; 3], Error> {
+    pub fn parts(&mut self, vector: &DeviceVector) -> Result<&mut [Vec<Block>; 3], Error> {
         let id = self.table.id(vector)?;
         Ok(&mut self.table.at(id)?.0)
     }
@@ -170,15 +171,21 @@ impl HostVectors {
         Ok(())
     }
 
+    /// A sum or difference of all parts, by a command.
     pub fn linear(
         &mut self,
         negative: bool,
-        [x, y, z]: [&DeviceVector; 3],
+        ring: VectorRing,
+        [x, y, z]: [&VectorRun<'_>; 3],
         run: &mut RunCommand<'_>,
     ) -> Result<(), Error> {
-        let [x, y] = [self.parts(x)?.clone(), self.parts(y)?.clone()].map(HostVector);
-        let ring = z.ring();
-        let z = self.parts(z)?.each_mut().map(Vec::as_mut_slice);
+        let mut of = |v: &VectorRun<'_>| -> Result<HostVector, Error> {
+            let here = v.from..v.from + v.blocks;
+            Ok(HostVector(self.parts(v.vector)?.each_ref().map(|part| part[here.clone()].to_vec())))
+        };
+        let [x, y] = [of(x)?, of(y)?];
+        let here = z.from..z.from + z.blocks;
+        let z = self.parts(z.vector)?.each_mut().map(|part| &mut part[here.clone()]);
         let [x, y] = [&x, &y].map(|v| v.0.each_ref().map(Vec::as_slice));
         let stage = LinearStage { ring, x, y, z };
         run(&mut if negative { DeviceCommand::Sub(stage) } else { DeviceCommand::Add(stage) })

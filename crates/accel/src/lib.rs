@@ -25,10 +25,12 @@
 mod command;
 pub mod conformance;
 mod cpu;
+mod host_steps;
 mod host_vectors;
 mod queue;
 mod seat;
 mod split;
+mod steps;
 mod streams;
 #[cfg(test)]
 mod timing_tests;
@@ -36,9 +38,11 @@ mod vectors;
 
 pub use command::{DeviceCommand, FoldStage, LinearStage, MultiplyStage, Vouch, check};
 pub use cpu::Cpu;
+pub use host_steps::{elements_of, planes_of, shifted};
 pub use kernels::VectorRing;
 pub use queue::DeviceQueue;
 pub use seat::{BlockHalf, Seat};
+pub use steps::{STEP_TERMS, VectorRun, VectorStep, splat};
 pub use streams::{SeatKeys, StreamName, Use};
 pub use vectors::{
     Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorTable,

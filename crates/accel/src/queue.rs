@@ -2,6 +2,7 @@
 
 use crate::host_vectors::{HOST_CHUNK_BLOCKS, HOST_SLOTS, HostVectors, RunCommand};
 use crate::split::{blocks, cut, put_together, terms};
+use crate::steps::{VectorRun, VectorStep, splat};
 use crate::{
     Cpu, Device, DeviceCommand, DeviceVector, Inbox, Outbox, SeatKeys, StageVouch, VectorMemory,
     VectorProduct, VectorRing, check,
@@ -91,7 +92,7 @@ impl DeviceQueue {
     /// # Errors
     /// Those of the devices: nothing of the output may be used.
     pub fn run(&mut self, command: &mut DeviceCommand<'_>) -> Result<(), Error> {
-        let keys = self.keys.clone().ok_or_else(|| Error::misuse("the queue has no keys yet"))?;
+        let keys = self.keys()?;
         let work = blocks(command).saturating_mul(terms(command));
         let least = self.devices[0].least();
         if let Some(cpu) = self.cpu.as_mut().filter(|_| work < least) {
@@ -131,9 +132,34 @@ impl DeviceQueue {
 }
 
 impl DeviceQueue {
+    fn keys(&self) -> Result<Arc<SeatKeys>, Error> {
+        self.keys.clone().ok_or_else(|| Error::misuse("the queue has no keys yet"))
+    }
+
+    /// A vector where another one lies, whatever its length.
+    ///
+    /// # Errors
+    /// As [`VectorMemory::make`].
+    pub fn make_beside(
+        &mut self,
+        other: &DeviceVector,
+        ring: VectorRing,
+        blocks: usize,
+    ) -> Result<DeviceVector, Error> {
+        match self.memory_of(other) {
+            Some(memory) => memory.make(ring, blocks),
+            None => Ok(self.vectors.make(ring, blocks)),
+        }
+    }
+
     /// Whether vectors stay in the memory of a device, not of the host.
     pub fn keeps_vectors(&mut self) -> bool {
         self.memory().is_some()
+    }
+
+    /// Whether vectors of so many blocks do, all of an operation together.
+    pub fn keeps(&mut self, blocks: usize) -> bool {
+        self.memory().is_some_and(|memory| blocks >= memory.least_blocks())
     }
 
     /// The memory of the only device, if it has one.
@@ -198,21 +224,58 @@ impl VectorMemory for DeviceQueue {
         }
     }
 
-    fn linear(
-        &mut self,
-        negative: bool,
-        x: &DeviceVector,
-        y: &DeviceVector,
-        z: &DeviceVector,
-    ) -> Result<(), Error> {
-        match self.memory_of(z) {
-            Some(memory) => memory.linear(negative, x, y, z),
-            None => self.on_host(|vectors, run| vectors.linear(negative, [x, y, z], run)),
+    fn step(&mut self, step: &VectorStep<'_>) -> Result<(), Error> {
+        if let Some(memory) = self.memory_of(step.z().vector) {
+            return memory.step(step);
         }
+        // What the devices have a command for, they do.
+        if let VectorStep::Combine { ring, z, terms: [(x, a), (y, b)], constant: None } = step
+            && z.part.is_none()
+            && let [one, negative] = [1, u128::MAX].map(|number| splat(*ring, number))
+            && *a == one
+            && (*b == one || *b == negative)
+        {
+            step.check()?;
+            return self.on_host(|vectors, run| vectors.linear(*b != one, *ring, [x, y, z], run));
+        }
+        let keys = self.keys()?;
+        self.vectors.step(&keys, step)
+    }
+
+    fn write_run(&mut self, to: &VectorRun<'_>, blocks: &[Block]) -> Result<(), Error> {
+        if let Some(memory) = self.memory_of(to.vector) {
+            return memory.write_run(to, blocks);
+        }
+        let some = self.vectors.some(to)?;
+        if some.len() != blocks.len() {
+            return Err(Error::misuse("what is written is not as long as the run"));
+        }
+        some.copy_from_slice(blocks);
+        Ok(())
+    }
+
+    fn read_run(&mut self, from: &VectorRun<'_>, blocks: &mut [Block]) -> Result<(), Error> {
+        if let Some(memory) = self.memory_of(from.vector) {
+            return memory.read_run(from, blocks);
+        }
+        let some = self.vectors.some(from)?;
+        if some.len() != blocks.len() {
+            return Err(Error::misuse("what is read is not as long as the run"));
+        }
+        blocks.copy_from_slice(some);
+        Ok(())
+    }
+
+    fn digest(&mut self, tag: usize, x: &VectorRun<'_>) -> Result<Block, Error> {
+        if let Some(memory) = self.memory_of(x.vector) {
+            return memory.digest(tag, x);
+        }
+        let keys = self.keys()?;
+        self.vectors.digest(&keys, tag, x)
     }
 
     fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
-        let keys = self.keys.clone().ok_or_else(|| Error::misuse("the queue has no keys yet"))?;
+        let keys = self.keys()?;
         if let Some(memory) = self.memory_of(product.z) {
             return memory.start(slot, product);
         }

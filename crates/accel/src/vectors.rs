@@ -6,6 +6,7 @@
 //! wait either, and [`VectorMemory::settle`] waits for the end. Only messages leave the device and come to
 //! it, to and from the memory of the transport, which the device copies by itself.
 
+use crate::steps::{VectorRun, VectorStep};
 use crate::{BlockHalf, VectorRing};
 use base::Error;
 use kernels::{Block, Place};
@@ -36,6 +37,10 @@ impl DeviceVector {
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.blocks
+    }
+
+    pub(crate) fn same_vector(&self, other: &Self) -> bool {
+        self.id == other.id && Arc::ptr_eq(&self.dropped, &other.dropped)
     }
 }
 
@@ -245,17 +250,29 @@ pub trait VectorMemory {
     /// As [`VectorMemory::write`].
     fn read(&mut self, from: &DeviceVector, at: usize, parts: [&mut [Block]; 3]) -> Result<(), Error>;
 
-    /// `z = x + y`, or `x - y`.
+    /// Does a local step. What follows sees its result; it may be under way when this returns.
     ///
     /// # Errors
-    /// Shapes that differ, a vector of another device, or the device failed.
-    fn linear(
-        &mut self,
-        negative: bool,
-        x: &DeviceVector,
-        y: &DeviceVector,
-        z: &DeviceVector,
-    ) -> Result<(), Error>;
+    /// Runs that do not fit, a vector of another device, or the device failed.
+    fn step(&mut self, step: &VectorStep<'_>) -> Result<(), Error>;
+
+    /// Writes a run of one part.
+    ///
+    /// # Errors
+    /// As [`VectorMemory::write`].
+    fn write_run(&mut self, to: &VectorRun<'_>, blocks: &[Block]) -> Result<(), Error>;
+
+    /// Reads a run of one part.
+    ///
+    /// # Errors
+    /// As [`VectorMemory::write`].
+    fn read_run(&mut self, from: &VectorRun<'_>, blocks: &mut [Block]) -> Result<(), Error>;
+
+    /// The digest, under the tag of a part, of a run of one part, after nothing.
+    ///
+    /// # Errors
+    /// As [`VectorMemory::write`].
+    fn digest(&mut self, tag: usize, x: &VectorRun<'_>) -> Result<Block, Error>;
 
     /// Begins stage 1 of a chunk in a slot in which none is under way.
     ///

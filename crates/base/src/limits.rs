@@ -7,6 +7,8 @@ pub const PARTIES: usize = 16;
 pub const ROWS: u64 = 1 << 32;
 /// Shards of one job.
 pub const SHARDS: u32 = 256;
+/// Ranges of rows that four servers compute at once.
+pub const SERVER_LANES: u32 = 32;
 /// Workers of one party that compute at once.
 pub const WORKERS: u16 = 256;
 /// Bits of the widest value of a program.

@@ -7,7 +7,7 @@
 
 mod seat;
 
-pub use seat::EngineTask;
+pub use seat::{EngineTask, NAMES, RowsMeasurement, RowsSetting};
 
 use super::names::{OtChoice, SecurityName, TransportName};
 use super::party::{PartyJob, PartyMeasurement, Work};
@@ -20,7 +20,6 @@ use engine::{Engine, RowSource, StagePrice};
 use page::markup::{element, words};
 use page::numbers::{bytes, count, counted, duration};
 use page::plot::{AxisScale, FigurePage, PlotLine, plot};
-use seat::NAMES;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -176,7 +175,7 @@ impl EnginesArgs {
     fn price(&self, who: Contestant, rows: u64) -> Result<StagePrice, Error> {
         let engine: Box<dyn Engine> = match who {
             Contestant::Two(engine) => self.work(engine, rows)?.engine()?,
-            Contestant::Four(security) => Box::new(seat::engine(security)),
+            Contestant::Four(security) => Box::new(seat::engine(security, false)),
         };
         Ok(engine.rows(&RowKind::Lift.program()?, RowSource::Owned)?.price(rows))
     }
@@ -197,8 +196,10 @@ impl EnginesArgs {
                 two::measure(&work, secrets.as_deref(), None, delay, None)
             }
             Contestant::Four(security) => {
-                let job = |place| PartyJob::Servers(Box::new(EngineTask { security, rows, place }));
-                four::measure(NAMES, tls, delay, job)
+                let setting = RowsSetting::plain(security, rows);
+                let job = |place| PartyJob::Servers(Box::new(EngineTask { setting: setting.clone(), place }));
+                let seats: Vec<RowsMeasurement> = four::measure(NAMES, tls, delay, job)?;
+                Ok(seats.into_iter().map(|seat| seat.party).collect())
             }
         }
     }

@@ -29,13 +29,19 @@ pub struct ServerPlace {
 impl ServerPlace {
     /// Meets the others.
     pub fn meet(&self, names: [&str; 4]) -> Result<Session, Error> {
+        Ok(self.meet_over(names, 0)?.0)
+    }
+
+    /// The same, with more lanes among all four.
+    pub fn meet_over(&self, names: [&str; 4], lanes: u32) -> Result<(Session, Vec<Session>), Error> {
         let (me, roster) = (PartyId(self.seat), Roster::new(names));
         let dial: BTreeMap<_, _> = SEATS.into_iter().zip(self.dial.iter().cloned()).collect();
         let transport = self.tls.as_ref().map_or(Ok(ChannelSecurity::Tcp), TlsKeys::transport)?;
         let listen = Some(self.listen.clone());
         let meet = Meet::all(me, roster.clone(), listen, dial, transport, agreement()).patience(PATIENCE);
-        let Meeting { control, .. } = meet.meet(0)?;
-        Ok(Session::new(me, roster, control, Seed::from_system()))
+        let Meeting { control, workers, .. } = meet.meet(lanes)?;
+        let session = |channels| Session::new(me, roster.clone(), channels, Seed::from_system());
+        Ok((session(control), workers.into_iter().map(session).collect()))
     }
 }
 

@@ -174,6 +174,9 @@ mod tests {
             ("ring4 --scaling --devices 2", "cannot be used with"),
             ("ring4 --all --device rtl", "cannot be used with"),
             ("ring4 --transport shm --provider tcp", "--provider goes with --transport fabric"),
+            ("ring4 --rows 9 --bits 64", "cannot be used with"),
+            ("ring4 --shards 2", "--rows <N>"),
+            ("ring4 --rows 9 --transport tcp", "plain TCP does not hide"),
             ("engines --round-trips never", "write milliseconds"),
         ] {
             let refused = read(line).map_or_else(
@@ -205,6 +208,7 @@ mod tests {
             "ring4 --transport shm --device rtl",
             "ring4 --transport fabric --provider shm --device cuda",
             "ring4 --scaling --device rtl --transport tcp --bits 1",
+            "ring4 --rows 1k --shards 4 --transport shm --device cuda --repeat 1",
             "market --resources 9 --parties 3 --circuit small --ot softspoken:3",
         ] {
             assert!(read(line).is_ok(), "{line}");

@@ -3,16 +3,18 @@
 mod args;
 mod devices;
 mod grid;
+mod rows;
 mod scaling;
 mod seat;
 
-pub use args::Ring4Args;
+pub use args::{DeviceName, Ring4Args};
+pub use devices::open;
 pub use seat::SeatTask;
 
 use super::party::PartyJob;
 use super::{expect, four, tell};
 use crate::names::{SecurityName, TransportName};
-use args::{DeviceName, ElementBits, HashName};
+use args::{ElementBits, HashName};
 use base::Error;
 use devices::Hardware;
 use page::numbers::{bytes, count, counted, duration, median, scaled};
@@ -96,6 +98,9 @@ impl Ring4Args {
         }
         if self.provider.is_some() && self.transport != TransportName::Fabric && !self.all {
             return Err(Error::input("--provider goes with --transport fabric; remove --provider"));
+        }
+        if let Some(rows) = self.rows {
+            return rows::run(self, rows, json);
         }
         if self.scaling {
             return scaling::run(self, json);

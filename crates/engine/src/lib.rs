@@ -14,6 +14,7 @@ mod clear;
 pub mod conformance;
 mod entered;
 mod joined;
+mod lanes;
 pub mod outputs;
 mod shares;
 mod stage;
@@ -22,6 +23,7 @@ pub use circuit_engine::{CircuitEngine, PreparedCircuit};
 pub use clear::{Clear, ClearTotal};
 pub use entered::Entered;
 pub use joined::{Entries, alone};
+pub use lanes::run_lanes;
 pub use outputs::OutputShares;
 pub use shares::{SERVERS, Share, Shares};
 pub use stage::{

@@ -2,6 +2,7 @@
 //! `tacit check` and the Python package show it.
 
 use crate::budget::{self, Outlook};
+use crate::devices;
 use crate::folders;
 use crate::plan::{self, Assumed, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
 use crate::prepare::{self, Built, Opened, build_all};
@@ -87,6 +88,8 @@ pub struct CheckedSide {
     pub serves: bool,
     /// What this side computes over, if it is one of the four servers.
     transport: Option<ServerTransport>,
+    /// What computes then, in words.
+    device: Option<String>,
     /// This side's own settings; of an owner only.
     pub party: Option<PartySetup>,
 }
@@ -131,8 +134,8 @@ impl CheckedSide {
             build_all(&agreed.runs, &policy)?.into_iter().map(|(_, built)| built).collect();
         let warnings = unrevealed(built.iter());
         let (inputs, budget, transport, party) = (None, None, None, None);
-        let (refused, serves) = (None, false);
-        Ok(Self { agreed, text, built, inputs, warnings, budget, refused, serves, transport, party })
+        let (refused, serves, device) = (None, false, None);
+        Ok(Self { agreed, text, built, inputs, warnings, budget, refused, serves, transport, device, party })
     }
 
     /// A party, with its policy, its ledger and its data.
@@ -160,10 +163,11 @@ impl CheckedSide {
         }
         let Opened { file: agreed, text, stream, .. } = opened;
         let transport = agreed.server(&party.as_party).map(|_| party.transport.clone());
+        let device = checked.first().and_then(|run| run.device.clone());
         let built = checked.into_iter().map(|run| run.built).collect();
         // A stream lies on no disk: nobody knows what passes over it take.
         let (party, refused, serves) = (stream.is_none().then_some(party), None, false);
-        Ok(Self { agreed, text, built, inputs, warnings, budget, refused, serves, transport, party })
+        Ok(Self { agreed, text, built, inputs, warnings, budget, refused, serves, transport, device, party })
     }
 
     /// What a server can check: the study that it is to compute, and that it is the one named there. Nothing
@@ -185,8 +189,8 @@ impl CheckedSide {
         let node = settings.clone().complete_node()?;
         node.admit(file.first())?;
         let Opened { file: agreed, text, .. } = Opened::new((file, text), &node.name, &node.identity)?;
-        let side = Self::of_study(agreed, text)?;
-        Ok(Some(Self { serves: true, transport: Some(node.transport), ..side }))
+        let (side, device) = (Self::of_study(agreed, text)?, Some(devices::words(node.device)?));
+        Ok(Some(Self { serves: true, transport: Some(node.transport), device, ..side }))
     }
 
     /// What the price is stated for.
@@ -256,7 +260,9 @@ impl CheckedSide {
         let assumed = self.assumed(sizes)?;
         let supposed = self.supposed(assumed.rows).filter(|_| sizes.rows.is_none());
         let few_left_out = self.few_left_out(sizes);
-        let Self { agreed, built, inputs, warnings, budget, refused, serves, transport, party, .. } = self;
+        let Self {
+            agreed, built, inputs, warnings, budget, refused, serves, transport, device, party, ..
+        } = self;
         let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
         let mut plan = plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
         plan.try_clamps(&agreed, &assumed, inputs.as_ref(), &sizes.clamps)?;
@@ -268,6 +274,7 @@ impl CheckedSide {
         if let Some(transport) = transport {
             plan = plan.over(agreed.first(), &transport, link)?;
         }
+        plan.assumptions.extend(device.map(|device| ("device".to_owned(), device)));
         plan.spool.clear();
         if let Some(party) = &party {
             plan = plan.of_party(agreed.first(), party, assumed.rows)?;

@@ -99,7 +99,8 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         key: m.key.clone(),
         rows: *rows,
     });
-    let servers = ServersInfo::of(study, &disclosed, &facts.transport);
+    let servers = ServersInfo::of(study, &disclosed, &facts.transport)
+        .map(|servers| ServersInfo { device: checked.device.clone(), ..servers });
     let warnings = warnings(facts, &seen.benders, &disclosed);
     let attempt = later(seen.attempts.iter().max().copied());
     let public_terms = seen.public.as_ref().map(|_| public_terms(facts, seen.public_attempt));
@@ -584,6 +585,13 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosure, noise: &Noise) -> V
     let names: Vec<&str> = servers.members.iter().map(|server| server.name.as_str()).collect();
     let mut lines = vec![computed_by(&names, &servers.security, "nothing but what is said here")];
     lines.push(study::transport::protects(&servers.transport));
+    lines.extend(
+        servers
+            .device
+            .as_ref()
+            .filter(|device| *device != "cpu")
+            .map(|device| format!("This party's part of the computation ran on {}.", base::clean(device))),
+    );
     lines.extend(servers.members.iter().map(|server| {
         format!("{} saw {}, beside random shares.", wording::label(&server.name), base::clean(&server.saw))
     }));

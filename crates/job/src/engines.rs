@@ -5,6 +5,7 @@
 //! A choice holds the rows of the study's program, prepared: they are lowered once per engine and circuit
 //! that is considered, and every copy of the choice, at whatever worker, shares them.
 
+use crate::devices;
 use crate::plan::{Link, Speeds};
 use crate::ranges::RowRanges;
 use accel::DeviceQueue;
@@ -19,6 +20,7 @@ use program::{Program, Sharing};
 use ring4::{Ring4, RingRows, Security, Settings};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use study::device::ServerDevice;
 use study::{Compute, ComputeEngine, Servers, Study};
 use yao::Yao;
 
@@ -164,7 +166,8 @@ impl StudyEngine {
                 None if aligned => Some("four servers".to_owned()),
                 None => Some("four servers, match.protocol = \"salted-key\"".to_owned()),
             };
-            let compute = Compute { shards: 1, ..study.compute };
+            let shards = if study.servers.is_some() { study.compute.shards } else { 1 };
+            let compute = Compute { shards, ..study.compute };
             let rows = match &self.rows {
                 ChosenRows::Ring4(rows) if rows.ring4().settings().security == security => {
                     Ok(self.rows.clone())
@@ -221,6 +224,17 @@ impl StudyEngine {
     pub fn masked(&self, masked: bool) -> Self {
         match &self.rows {
             ChosenRows::Ring4(rows) => self.with_rows(ChosenRows::Ring4(rows.masked(masked))),
+            _ => self.clone(),
+        }
+    }
+
+    /// The same with another device at this party, where it is one of the servers.
+    #[must_use]
+    pub fn on(&self, device: ServerDevice) -> Self {
+        match &self.rows {
+            ChosenRows::Ring4(rows) => {
+                self.with_rows(ChosenRows::Ring4(rows.with_devices(move || devices::open(device))))
+            }
             _ => self.clone(),
         }
     }
@@ -316,10 +330,22 @@ impl StudyEngine {
         })
     }
 
+    /// How many units are computed at once. Servers have a lane for each.
+    fn at_once(&self, ranges: &RowRanges) -> u64 {
+        match &self.rows {
+            ChosenRows::Ring4(_) => ranges.units(),
+            _ => self.workers.into(),
+        }
+    }
+
     /// How so many rows are cut: by a rule that all know, from numbers that all know.
     pub(crate) fn ranges(&self, rows: u64) -> RowRanges {
-        let adds_up = !self.has_circuit && !matches!(self.rows, ChosenRows::Ring4(_));
-        if adds_up { RowRanges::of_sums(rows, self.workers) } else { RowRanges::whole(rows) }
+        match &self.rows {
+            ChosenRows::Ring4(ring4) if ring4.adds_up() => RowRanges::of_lanes(rows, self.compute.shards),
+            ChosenRows::Ring4(_) => RowRanges::whole(rows),
+            _ if self.has_circuit => RowRanges::whole(rows),
+            _ => RowRanges::of_sums(rows, self.workers),
+        }
     }
 
     /// What row and combine over ranges cost, whichever worker computes what. Workers wait at the same time.
@@ -333,7 +359,7 @@ impl StudyEngine {
             let price = stage.price(rows);
             all.cost += &(price.cost * units);
             all.and_gates += price.and_gates * units;
-            all.trips = all.trips.max(price.trips * ranges.units().div_ceil(self.workers.into()));
+            all.trips = all.trips.max(price.trips * ranges.units().div_ceil(self.at_once(ranges)));
         }
         Ok(all)
     }
@@ -345,7 +371,7 @@ impl StudyEngine {
     pub fn estimate(&self, rows: u64, link: Link, speeds: Speeds) -> Result<Estimate, Error> {
         let ranges = self.ranges(rows);
         let StagePrice { cost, and_gates, trips } = self.price(&ranges)?;
-        let of = ranges.units().min(self.workers.into()) as u32;
+        let of = ranges.units().min(self.at_once(&ranges)) as u32;
         let parties = cost.sent.len() as f64;
         // Seconds of a core, of the party that has most to do, and of all. Gates of `gmw` cost their
         // transfers, which two parties make; next to gates of `yao`, transfers cost nothing.

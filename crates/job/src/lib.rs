@@ -8,6 +8,7 @@ mod columns;
 pub mod compose;
 mod course;
 mod derive;
+mod devices;
 pub mod engines;
 pub mod export;
 pub mod folders;

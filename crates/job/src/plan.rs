@@ -19,6 +19,7 @@ pub(crate) use question::same_rows;
 use self::effect::EffectTerms;
 use self::noise::noise;
 use crate::course::{Actor, Completed, Course, Matched};
+use crate::devices;
 use crate::engines::{Estimate, StageTime, StudyEngine};
 use crate::memory::{self, MatchNeeds};
 use crate::prepare::{Built, build_all, place};
@@ -283,6 +284,8 @@ impl Plan {
             (None, [built]) => passes((built.0, &built.1), rows, Some((place(study, party), party)))?,
             _ => Vec::new(),
         };
+        let device = devices::found(party.device, &party.as_party, study)?;
+        self.assumptions.extend(device.map(|device| ("device".to_owned(), device)));
         Ok(self)
     }
 

@@ -3,6 +3,7 @@
 
 use crate::check;
 use crate::columns;
+use crate::devices;
 use crate::engines::StudyEngine;
 use crate::joined_program::over_joined_rows;
 use crate::kept::{self, KeptFound, KeptRun};
@@ -124,6 +125,8 @@ pub struct Checked {
     pub built: Built,
     /// What runs it.
     pub engines: StudyEngine,
+    /// What computes, where this party is one of the servers.
+    pub device: Option<String>,
     /// This party's key.
     pub identity: Arc<Identity>,
     /// This party.
@@ -281,13 +284,15 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     }
     check_spine(party, study)?;
     check_servers(party, study)?;
+    let device = devices::found(party.device, &party.as_party, study)?;
     let mut built = Vec::new();
     for (run, checked) in build_all(file.runs_of(&party.as_party), &policy(party)?)? {
         within_policy(party, run, &checked)?;
         if charges(party, run, &checked)? {
             party.lineage()?;
         }
-        built.push((run, StudyEngine::of(run, &checked.program)?, checked));
+        let engine = StudyEngine::of(run, &checked.program)?.on(party.device.unwrap_or_default());
+        built.push((run, engine, checked));
     }
     let Some((first, engine, checked)) = built.first() else {
         return Err(Error::misuse("a member takes part in a run"));
@@ -317,6 +322,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         hash: run.hash(),
         built,
         engines,
+        device: device.clone(),
         identity: identity.clone(),
         me: place(run, party),
         roster: Roster::new(run.parties.iter().map(|m| m.name.clone())),

@@ -14,6 +14,8 @@ use std::ops::Range;
 const RANGE_ROWS: u64 = 1 << 20;
 /// Fewest rows of a range, where there are more workers than ranges of most rows.
 const LEAST_ROWS: u64 = 1 << 17;
+/// Fewest rows of a lane of four servers, which sets itself up.
+const LANE_ROWS: u64 = 1 << 10;
 /// Ranges of each worker, where rows are enough for it: the last ones are shared out.
 const EACH: u64 = 2;
 
@@ -29,6 +31,11 @@ impl RowRanges {
     pub fn of_sums(rows: u64, workers: u32) -> Self {
         let some = (EACH * u64::from(workers)).min(rows / LEAST_ROWS);
         Self::new(rows, rows.div_ceil(RANGE_ROWS).max(some))
+    }
+
+    /// Of sums that so many lanes compute at once, a range each.
+    pub fn of_lanes(rows: u64, lanes: u32) -> Self {
+        Self::new(rows, u64::from(lanes).min(rows / LANE_ROWS))
     }
 
     /// Of what does not add up: all rows are one unit.
@@ -94,6 +101,10 @@ mod tests {
         assert_eq!(RowRanges::of_sums(RANGE_ROWS, 16).units, 8);
         assert_eq!(RowRanges::of_sums(9 * RANGE_ROWS + 1, 4).units, 10);
         assert_eq!(RowRanges::whole(u64::MAX).range(0), 0..u64::MAX);
+        assert_eq!(
+            [1, 4 * LANE_ROWS, 9 * LANE_ROWS].map(|rows| RowRanges::of_lanes(rows, 8).units),
+            [1, 4, 8]
+        );
         // No more than can be counted.
         assert_eq!(RowRanges::of_sums(base::limits::ROWS, 256).units, 4096);
     }

@@ -429,11 +429,12 @@ fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) ->
     if party.trigger {
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }
-    // A crew for the match and one for the computation. Workers' lanes come later; more than two owners, and
-    // servers, compute on the connections of the coordinators.
+    // A crew for the match and one for the computation. Workers' lanes come later; more than two owners
+    // compute on the connections of the coordinators, and so do servers, with more lanes beside them.
     let crews = u32::from(outsourced::computes_in_units(&checked.study))
         + u32::from(match_lanes::goes_over_lanes(&checked.study));
-    met(meet.meet(crews * workers::WORD_CHANNELS)?, &checked.study, watch)
+    let lanes = crews * workers::WORD_CHANNELS + outsourced::more_lanes(&checked.study);
+    met(meet.meet(lanes)?, &checked.study, watch)
 }
 
 /// The seed of a session: the system's. Tests know those of their threads.

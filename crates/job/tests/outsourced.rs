@@ -69,6 +69,24 @@ fn servers_join_rows_by_keyed_hashes_and_compute_a_lift() {
     assert_eq!([world.entries("publisher"), world.entries("advertiser")], [1, 1]);
 }
 
+/// Ranges of rows at once, over TLS and over shared memory: the same result, at the price of all lanes.
+#[test]
+fn servers_compute_ranges_of_rows_at_once() {
+    for transport in ["", "transport = \"shm\"\ntrusted_network = true\n"] {
+        let (world, truth) = trial(&|s| s.replace("engine = \"ring4\"", "engine = \"ring4\"\nshards = 3"));
+        let (reports, servers) = whole(all(&world.owners(SALTED), &world.nodes_with(transport), quiet));
+        for report in &reports {
+            assert!(off(report, truth) < 5.0, "{} from {truth}", off(report, truth));
+            assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);
+            assert_eq!(report.shards, 3);
+        }
+        for server in &servers {
+            assert!(server.stages.iter().all(|stage| stage.price_held), "{:?}", server.stages);
+            assert_eq!(server.device, "cpu");
+        }
+    }
+}
+
 #[test]
 fn a_plan_prices_what_a_run_costs() {
     let (world, _) = trial(&|s| s);
@@ -304,7 +322,9 @@ fn what_four_servers_do_not_run_is_said_at_once() {
         fails("engine  = \"ring4\"", "engine = \"gmw\"").contains("is for studies that four servers compute")
     );
     assert!(fails("[server.server-4]", "[server.registry]").contains("is a party of the study"));
-    assert!(fails("engine  = \"ring4\"", "engine = \"ring4\"\nshards = 2").contains("compute in one shard"));
+    assert!(
+        fails("engine  = \"ring4\"", "engine = \"ring4\"\nshards = 33").contains("over 32 lanes at most")
+    );
     assert!(fails("engine  = \"ring4\"", "engine = \"ring4\"\not = \"ferret\"").contains("a setting of gmw"));
     assert!(
         fails("security = \"malicious\"", "security = \"covert\"")

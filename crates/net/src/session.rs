@@ -262,6 +262,11 @@ impl Session {
         self.open = false;
     }
 
+    /// Books what was said in another session of the same party: a lane of this one.
+    pub fn book(&mut self, lane: &Traffic) {
+        self.ledger.merge(lane);
+    }
+
     /// Runs `work`, whose messages hide by themselves what nobody else may read, over plain channels where
     /// there are any. Both ends do so at the same places of the protocol.
     ///

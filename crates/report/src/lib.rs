@@ -193,6 +193,10 @@ pub struct ServersInfo {
     /// What they computed over: `tls`, `shm`, `fabric-tcp`.
     #[serde(default = "over_tls")]
     pub transport: String,
+    /// What computed at the party whose report this is, where it is one of them: `cpu`, `cuda:0 (NAME)`. Each
+    /// chooses its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 /// Reports of before had no other.
@@ -233,6 +237,7 @@ impl ServersInfo {
             members: servers.members.iter().map(member).collect(),
             security: security_name(servers.security).to_owned(),
             transport: transport.to_owned(),
+            device: None,
         })
     }
 }

@@ -12,8 +12,12 @@ fn whole() -> RunReport {
     let ResultView::Program { outputs, derived, .. } = samples::derived().view else { panic!("a program's") };
     let lists = vec![ProgramList { label: "l".into(), keys: Vec::new(), others: 0 }];
     let mut report = samples::registry();
-    report.servers =
-        Some(ServersInfo { members: vec![server], security: "malicious".into(), transport: "tls".into() });
+    report.servers = Some(ServersInfo {
+        members: vec![server],
+        security: "malicious".into(),
+        transport: "tls".into(),
+        device: None,
+    });
     report.public = Some(ResultView::Program { outputs, lists, derived });
     report.public_terms = samples::both().public_terms;
     report.broke_off =

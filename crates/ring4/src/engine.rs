@@ -11,8 +11,10 @@ mod numbers;
 mod release;
 mod rows;
 mod sums;
+mod times;
 
 pub use rows::RingRows;
+pub use times::{RowPhase, RowTimes};
 
 use self::release::{RingDraw, RingLists, RingRelease};
 use crate::seats::member::Member;
@@ -67,6 +69,15 @@ impl Ring4 {
         );
         self.chunk = Some(rows);
         self
+    }
+
+    /// With other devices. Every participant may take its own.
+    #[must_use]
+    pub fn with_devices(
+        self,
+        devices: impl Fn() -> Result<DeviceQueue, Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self { devices: Arc::new(devices), ..self }
     }
 
     /// How the four compute.

@@ -27,13 +27,14 @@
 //! joint input: one. [`RoundQuote`] has it exactly, message by message.
 
 mod bits;
+pub mod conformance;
 mod engine;
 mod price;
 mod seats;
 mod shares;
 mod vectors;
 
-pub use crate::engine::{Ring4, RingRows};
+pub use crate::engine::{Ring4, RingRows, RowPhase, RowTimes};
 pub use crate::seats::device_product::DeviceShares;
 pub use crate::seats::joint::Joint;
 pub use crate::seats::member::Member;

@@ -1,6 +1,6 @@
 //! A vector of shared values, as one seat holds it.
 
-use crate::vectors::spare::{give_back, zeros};
+use crate::vectors::spare::{ClearVector, give_back, zeros};
 use crate::{Seat, VectorRing};
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
@@ -32,11 +32,16 @@ pub(crate) use shape;
 
 /// One seat's part of a shared vector: part k is summand seat + 1 + k of every element. Wiped on drop. Where
 /// the length is no multiple of the lanes of a block, what fills the last block up is shares of anything.
-#[derive(Clone)]
 pub struct SharedVector {
     ring: VectorRing,
     len: usize,
     parts: [Vec<Block>; 3],
+}
+
+impl Clone for SharedVector {
+    fn clone(&self) -> Self {
+        Self { parts: self.parts.each_ref().map(|part| ClearVector::copied(part).into_blocks()), ..*self }
+    }
 }
 
 impl SharedVector {

@@ -176,7 +176,7 @@ fn operations_on_devices_are_those_of_hosts() {
                 let (mut quote, before) = (RoundQuote::new(settings, SEATS, 4), s.traffic().sent(""));
                 let [a, b, bits] = [p.keep(&a)?, p.keep(&b)?, p.keep(&bits)?];
                 let dot_there = p.dot_on_device(s, &[&a, &b, &a], &[&b, &b, &bits])?;
-                let chosen_there = p.select_on_device(s, &bits, &dot_there, &b)?;
+                let chosen_there = p.select(s, &bits, &dot_there, &b)?;
                 quote.multiply(ring, len);
                 quote.multiply(ring, len);
                 let sent = s.traffic().sent("") - before;

@@ -581,7 +581,7 @@ fn what_does_not_fit_is_refused_before_a_byte() {
             p.divide_fixed(s, (&x, &x), 30, 40).err(),
             p.root(s, &x, 41).err(),
             p.root_fixed(s, &x, 20, 30).err(),
-            Planes::new(vec![]).err(),
+            Planes::<SharedVector>::new(vec![]).err(),
             Planes::new(vec![x.clone()]).err(),
         ];
         assert_eq!(s.traffic().sent(""), before);

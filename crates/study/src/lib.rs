@@ -6,6 +6,7 @@
 //! value met and what to write instead.
 
 mod canonical;
+pub mod device;
 mod file;
 pub mod format;
 mod hash;

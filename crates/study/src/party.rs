@@ -8,6 +8,7 @@ mod node;
 mod policy;
 mod workers;
 
+use crate::device::ServerDevice;
 use crate::format::InputFormat;
 use crate::reader::{TomlItem, TomlSection, TomlSource, is_name};
 use crate::transport::ServerTransport;
@@ -64,6 +65,9 @@ pub struct CommonSettings {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub trusted_network: Option<bool>,
+    /// Of a server: what computes: cpu, cuda (the first NVIDIA GPU; cuda:1 is the second), rtl (a simulation)
+    #[arg(long, value_name = "NAME", value_parser = ServerDevice::parse)]
+    pub device: Option<ServerDevice>,
     /// Policy: only this study, by full hash; may be repeated
     #[arg(long = "allow-study", value_name = "HASH", value_parser = full_hash)]
     pub allow_studies: Option<Vec<StudyHash>>,
@@ -232,6 +236,8 @@ pub struct PartySetup {
     pub transport: ServerTransport,
     /// Whether this party takes part only if the servers keep TLS: it says so itself.
     pub tls_only: bool,
+    /// What computes, where this party is one of the servers; none is said for the CPU.
+    pub device: Option<ServerDevice>,
     /// Whether a new ledger may take the place of one that is said to be lost: asked of the operator, never
     /// of the file.
     pub new_ledger: bool,
@@ -403,6 +409,7 @@ const KEYS: &[FileKey] = &[
     ("trigger", |to, item, _| fill(&mut to.trigger, item.boolean())),
     ("transport", |to, item, _| fill(&mut to.common.transport, item.parsed(ServerTransport::parse))),
     ("trusted_network", |to, item, _| fill(&mut to.common.trusted_network, item.boolean())),
+    ("device", |to, item, _| fill(&mut to.common.device, item.parsed(ServerDevice::parse))),
     ("store", bucket::read),
     ("format", format::read),
     ("workers", workers::read),
@@ -572,6 +579,7 @@ impl PartySettings {
             salt: self.salt,
             trigger: self.trigger.unwrap_or_default(),
             tls_only: common.transport == Some(ServerTransport::Tls),
+            device: common.device,
             transport: ServerTransport::of(common.transport, common.trusted_network)?,
             new_ledger: false,
             policy,

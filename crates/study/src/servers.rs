@@ -251,8 +251,11 @@ pub(super) fn check(root: &TomlSection<'_, '_>, file: &StudyFile) -> Result<(), 
             return Err(item.error(format!("{} is a setting of gmw: remove the line", item.path)));
         }
     }
-    if let (Some(item), true) = (compute.get("shards"), study.compute.shards != 1) {
-        return Err(item.refuse("four servers compute in one shard: use shards = 1"));
+    if let (Some(item), true) = (compute.get("shards"), study.compute.shards > limits::SERVER_LANES) {
+        return Err(item.refuse(format!(
+            "four servers compute over {} lanes at most: use shards = {0} or fewer",
+            limits::SERVER_LANES
+        )));
     }
     Ok(())
 }

@@ -184,28 +184,6 @@ fn play(
     Ok(seen)
 }
 
-/// Sums and differences.
-fn linear(queues: &mut [DeviceQueue]) -> Result<(), String> {
-    let word = |e: Error| format!("sums of vectors: {e}");
-    for (ring, negative) in VectorRing::ALL.into_iter().flat_map(|ring| [(ring, false), (ring, true)]) {
-        let (x, y) = (summands(31, 300), summands(37, 300));
-        for (seat, queue) in Seat::ALL.into_iter().zip(queues.iter_mut()) {
-            let [x_held, y_held] = [&x, &y].map(|value| load(queue, seat, ring, value));
-            let z = queue.make(ring, 300).map_err(word)?;
-            queue.linear(negative, &x_held.map_err(word)?, &y_held.map_err(word)?, &z).map_err(word)?;
-            let mut got: [Vec<Block>; 3] = std::array::from_fn(|_| vec![Block::ZERO; 300]);
-            queue.read(&z, 0, got.each_mut().map(Vec::as_mut_slice)).map_err(word)?;
-            let apply = |a, b| if negative { ring.sub(a, b) } else { ring.add(a, b) };
-            for ((x, y), got) in parts(seat, &x).into_iter().zip(parts(seat, &y)).zip(&got) {
-                if (0..300).any(|i| got[i] != apply(x[i], y[i])) {
-                    return Err(format!("{ring:?}: a sum or difference of vectors is wrong"));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Misuse is told, not done.
 fn misuse(queue: &mut DeviceQueue, other: &mut DeviceQueue) -> Result<(), Error> {
     let (x, z) = (queue.make(VectorRing::Z64, 10)?, queue.make(VectorRing::Z64, 4)?);
@@ -241,6 +219,6 @@ pub fn check(queues: &mut [DeviceQueue]) -> Result<(), String> {
             return Err(format!("{shape:?}: vectors on the device do not have the bits of the CPU"));
         }
     }
-    linear(queues)?;
+    super::steps::check(queues, &mut reference[0])?;
     misuse(&mut queues[0], &mut reference[0]).map_err(|e| e.to_string())
 }

@@ -3,13 +3,16 @@
 
 use crate::SEED;
 use crate::four::{SEATS, ServerPlace};
-use crate::names::SecurityName;
+use crate::names::{SecurityName, TransportName};
 use crate::party::{PartyMeasurement, PartyResult, measured, parts};
+use crate::ring4::{DeviceName, open};
 use crate::rows::lift_study;
-use ::ring4::{Ring4, Settings};
+use ::ring4::{Ring4, RowPhase, Settings};
 use accel::DeviceQueue;
 use base::Error;
-use engine::run_rows;
+use engine::{PreparedRows, RowInput, run_lanes};
+use fabric::{PlainTransport, UpgradeOutcome};
+use net::Session;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use studies::lift::BenchRows;
@@ -20,28 +23,97 @@ pub const NAMES: [&str; 4] = ["publisher", "advertiser", "server-2", "server-3"]
 /// What one participant is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EngineTask {
-    pub security: SecurityName,
-    pub rows: u64,
+    pub setting: RowsSetting,
     pub place: ServerPlace,
 }
 
-/// The engine that all four run; messages are under TLS.
-pub fn engine(security: SecurityName) -> Ring4 {
-    let settings = Settings { security: security.model(), ..Settings::default() };
+/// Rows of a lift study, and how they are computed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RowsSetting {
+    pub security: SecurityName,
+    pub rows: u64,
+    /// Ranges that are computed at once.
+    pub lanes: u32,
+    pub device: DeviceName,
+    pub transport: TransportName,
+    /// Of libfabric.
+    pub provider: String,
+}
+
+/// What one participant measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RowsMeasurement {
+    pub party: PartyMeasurement,
+    /// Seconds by [`RowPhase`], of all lanes.
+    pub phases: [f64; RowPhase::ALL.len()],
+}
+
+/// The engine that all four run, on the CPU.
+pub fn engine(security: SecurityName, masked: bool) -> Ring4 {
+    let settings = Settings { security: security.model(), masked, ..Settings::default() };
     Ring4::new(settings, SEATS, || Ok(DeviceQueue::default()))
+}
+
+impl RowsSetting {
+    /// One range over TLS, on the CPU.
+    pub fn plain(security: SecurityName, rows: u64) -> Self {
+        let (device, transport) = (DeviceName::Cpu, TransportName::Tls);
+        Self { security, rows, lanes: 1, device, transport, provider: String::new() }
+    }
+
+    /// The engine, on the CPU.
+    pub fn engine(&self) -> Ring4 {
+        engine(self.security, self.transport != TransportName::Tls)
+    }
+
+    /// How many rows each lane has.
+    pub fn ranges(&self) -> impl Iterator<Item = u64> + use<> {
+        let (rows, lanes) = (self.rows, u64::from(self.lanes));
+        (0..lanes).map(move |lane| rows.saturating_sub(lane).div_ceil(lanes))
+    }
+
+    /// Goes on over shared memory or libfabric, where that is measured.
+    fn upgrade(&self, session: &mut Session) -> Result<(), Error> {
+        let kind = match self.transport {
+            TransportName::Shm => PlainTransport::Shm,
+            TransportName::Fabric => PlainTransport::Fabric { provider: self.provider.clone() },
+            _ => return Ok(()),
+        };
+        // Keys and outputs stay on TLS.
+        session.keep_private();
+        // The network between processes of one machine is trusted, and the data is made up.
+        match fabric::upgrade(session, &session.peers(), &kind, true)? {
+            UpgradeOutcome::Upgraded(_) => Ok(()),
+            UpgradeOutcome::Kept(why) => Err(Error::input(format!(
+                "the four parties went on over TLS instead of {kind}: {why}; use --transport tls"
+            ))),
+        }
+    }
 }
 
 impl EngineTask {
     /// Does it.
-    pub fn run(&self) -> Result<PartyMeasurement, Error> {
+    pub fn run(&self) -> Result<RowsMeasurement, Error> {
         let start = Instant::now();
-        let mut session = self.place.meet(NAMES)?;
+        let setting = &self.setting;
+        let (mut session, mut lanes) = self.place.meet_over(NAMES, setting.lanes - 1)?;
+        setting.upgrade(&mut session)?;
+        lanes.iter_mut().try_for_each(|lane| setting.upgrade(lane))?;
         let meeting_seconds = start.elapsed().as_secs_f64();
+        let (device, seat) = (setting.device, usize::from(session.me().0));
+        let engine = setting.engine().with_devices(move || Ok(open(device, 1, seat)?.0));
         let (program, lift, layout) = lift_study()?;
-        let mut rows = BenchRows::new(&lift, &layout, Some(session.me()), self.rows, SEED);
-        let shares = run_rows(&engine(self.security), &program, &mut rows, &mut session)?;
+        let stage = engine.prepare(&program);
+        let me = session.me();
+        let rows =
+            |lane| BenchRows::new(&lift, &layout, Some(me), setting.rows, SEED).shard(lane, setting.lanes);
+        let ranges = (0..setting.lanes).map(rows).collect();
+        let run = |mut rows: BenchRows, session: &mut Session| stage.run(RowInput::Owned(&mut rows), session);
+        let shares = run_lanes(&program, (&mut session, &mut lanes), ranges, run)?;
         session.finish()?;
-        let done = measured(start, session.traffic().sent(""), PartyResult::Shares(parts(&shares)));
-        Ok(PartyMeasurement { meeting_seconds, ..done })
+        let sent = session.traffic().sent("rows");
+        let done = measured(start, sent, PartyResult::Shares(parts(&shares)));
+        let party = PartyMeasurement { meeting_seconds, ..done };
+        Ok(RowsMeasurement { party, phases: RowPhase::ALL.map(|phase| stage.times().seconds(phase)) })
     }
 }

@@ -39,6 +39,14 @@ pub struct Ring4Args {
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
+    /// Rows of a lift study instead of products: how many
+    #[arg(long, value_name = "N", value_parser = count,
+          conflicts_with_all = ["bits", "hash", "products", "vector", "devices", "all", "scaling"])]
+    pub rows: Option<u64>,
+    /// With --rows: ranges of them that are computed at once, each over connections of its own
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "rows",
+          value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub shards: u8,
     /// Both security models and all rings, over all transports and on all devices that are here, in one table
     #[arg(long, conflicts_with_all = ["security", "bits", "transport", "device"])]
     pub all: bool,

@@ -5,6 +5,7 @@ mod before;
 mod budgets;
 mod circuit;
 mod contracts;
+mod devices;
 mod files;
 mod first_hour;
 mod gate;

@@ -12,7 +12,7 @@ use crate::prepare::Checked;
 use crate::stages::upgrade;
 use base::{Error, Fault, PartyId, Roster, Seed};
 use matching::MatchRoles;
-use net::Session;
+use net::{Channels, Session};
 use privacy::ledger::Bytes32;
 use std::collections::BTreeMap;
 use study::party::{Address, PartySetup, Places};
@@ -90,6 +90,22 @@ pub(super) fn nodes(
     others.map(at).collect()
 }
 
+/// Lanes beyond the connections of the coordinators, over which servers and owners compute ranges of rows.
+pub(super) fn more_lanes(study: &Study) -> u32 {
+    study.servers.as_ref().map_or(0, |_| study.compute.shards - 1)
+}
+
+/// A session for each of these lanes, under an id of its own.
+pub(super) fn lane_sessions(session: &Session, lanes: Vec<Channels>) -> Vec<Session> {
+    let of = |(lane, channels): (u32, Channels)| {
+        let mut hasher = blake3::Hasher::new_derive_key("tacit lane of rows 1");
+        hasher.update(session.id()).update(&lane.to_le_bytes());
+        let new = Session::new(session.me(), session.roster().clone(), channels, super::session_seed());
+        new.with_id(*hasher.finalize().as_bytes())
+    };
+    (1..).zip(lanes).map(of).collect()
+}
+
 /// The salt of a match by keyed hashes.
 pub(super) fn salt_of(party: &PartySetup, checked: &Checked) -> Result<Option<Seed>, Error> {
     let path = party.salt.as_ref().filter(|_| checked.study.matching.matcher.features().salted);
@@ -142,7 +158,8 @@ impl OwnerRun<'_> {
         let study = &self.checked.study;
         let Some(servers) = &study.servers else { return Ok(ServerTransport::Tls) };
         let mine = &self.party.transport;
-        let used = upgrade::settle(&mut self.session, &mut self.log, (study, servers), mine)?;
+        let used =
+            upgrade::settle((&mut self.session, &mut self.row_lanes), &mut self.log, (study, servers), mine)?;
         if self.party.tls_only && used != ServerTransport::Tls {
             return Err(Error::refused(format!(
                 "the servers compute over {used}, and this party's transport = \"tls\" does not allow it: no \

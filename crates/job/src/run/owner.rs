@@ -54,6 +54,8 @@ pub(super) struct OwnerRun<'a> {
     pub ledger: Arc<Mutex<Ledger>>,
     pub watch: &'a Watch,
     pub session: Session,
+    /// Where servers compute: for ranges of rows, beside those that the session computes.
+    pub row_lanes: Vec<Session>,
     /// Among three or more parties: where they tell each other why they stop.
     pub farewell: Option<Farewell>,
     pub log: StageLog,
@@ -187,7 +189,7 @@ impl<'a> OwnerRun<'a> {
         }
         let parties = roster.len();
         let farewell = if parties > 2 { Some(meeting.farewell()?) } else { None };
-        let session = Session::new(checked.me, roster, meeting.control, session_seed())
+        let session = Session::new(checked.me, roster, std::mem::take(&mut meeting.control), session_seed())
             .with_id(meeting.session_id)
             .with_progress(watch.progress.clone());
         let spent = kept.as_ref().map(|log| log.costs.clone()).unwrap_or_default();
@@ -195,6 +197,7 @@ impl<'a> OwnerRun<'a> {
         let log = StageLog::new(checked.me, parties, watch.events.clone()).with_spent(spent);
         let kept_spine = kept_spine(party, checked)?;
         let salt = outsourced::salt_of(party, checked)?;
+        let row_lanes = outsourced::lane_sessions(&session, meeting.workers);
         let answer = OwnAnswer::default();
         let run = Self {
             party,
@@ -202,6 +205,7 @@ impl<'a> OwnerRun<'a> {
             ledger,
             watch,
             session,
+            row_lanes,
             farewell,
             log,
             kept,
@@ -497,7 +501,7 @@ impl<'r> AllowedRun<'r, '_> {
         let charge = &scales.seen_by(checked.me);
         // Of so few units that some workers had none.
         let units = run.computed.as_ref().map_or(u64::MAX, |workers| workers.units);
-        let lanes = units.min(run.workers.into()) as u32;
+        let lanes = units.min(run.workers.into()).max(1 + run.row_lanes.len() as u64) as u32;
         let facts = Facts {
             checked,
             engine: matched.engines.name(),
@@ -630,8 +634,9 @@ impl<'r> Actor for AllowedRun<'r, '_> {
             let stage_of = self.run.matched.as_ref().map_or(self.agreement.name, |matched| matched.name);
             return self.run.work((stage, stage_of), rows, lanes);
         }
-        let rows = rows.unit(built, *me, stage.ranges(), 0)?;
-        self.run.log.run(stage, &mut self.run.session, |s| stage.run_whole(rows, s))
+        let OwnerRun { log, session, row_lanes, .. } = &mut *self.run;
+        let units = |unit| rows.unit(built, *me, stage.ranges(), unit);
+        log.run(stage, session, |s| stage.run_whole(&built.program, units, (s, row_lanes)))
     }
 
     fn publish(

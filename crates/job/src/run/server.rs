@@ -4,6 +4,7 @@ use super::agree::tell_all;
 use super::outsourced::{self, StartSignal, same_program};
 use super::{Watch, appointment, met, session_seed, stage_lines, stopped};
 use crate::course::{Actor, Completed, Course, Matched};
+use crate::devices;
 use crate::engines::StudyEngine;
 use crate::prepare::{self, Built, Opened};
 use crate::stages::compute::{ComputeStage, UnitRows};
@@ -51,6 +52,9 @@ pub struct ServerReport {
     /// What the servers computed over: `tls`, `shm`, `fabric-tcp`.
     #[serde(default)]
     pub transport: String,
+    /// What computed here: `cpu`, `cuda:0 (NAME)`.
+    #[serde(default)]
+    pub device: String,
     /// What this server saw, in a sentence.
     pub saw: String,
     /// Rows of every owner and of the spine, as far as it saw them.
@@ -72,7 +76,9 @@ impl ServerReport {
     #[must_use]
     pub fn text(&self) -> String {
         let Self { study, hash, server, settings, .. } = self;
-        let mut lines = vec![format!("{study} ({hash}) at {server}: ring4, {settings}")];
+        let device = if matches!(&*self.device, "" | "cpu") { "" } else { &*self.device };
+        let on = if device.is_empty() { String::new() } else { format!(", on {device}") };
+        let mut lines = vec![format!("{study} ({hash}) at {server}: ring4, {settings}{on}")];
         if self.stored {
             lines.push("the owners hold the result already: nothing was computed".to_owned());
         }
@@ -92,6 +98,8 @@ pub(super) struct Ready {
     identity: Arc<Identity>,
     built: Built,
     engines: StudyEngine,
+    /// What computes, in words.
+    device: String,
     pub me: PartyId,
 }
 
@@ -110,8 +118,8 @@ impl Ready {
         let policy =
             program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: usize::MAX, allow_exact: true };
         let built = prepare::build(&study, &policy)?;
-        let engines = StudyEngine::of(&study, &built.program)?;
-        Ok(Self { study, servers, identity, built, engines, me })
+        let engines = StudyEngine::of(&study, &built.program)?.on(node.device);
+        Ok(Self { study, servers, identity, built, engines, device: devices::words(node.device)?, me })
     }
 }
 
@@ -143,16 +151,18 @@ pub(super) fn compute_ready(
     if node.trigger {
         meet = meet.tell(outsourced::nodes(study, *me, &node.address)?);
     }
+    let more = outsourced::more_lanes(study);
     let meeting = match called {
-        Some(Called { standby, host }) => meet.meet_at(standby, host, 0)?,
-        None => meet.meet(0)?,
+        Some(Called { standby, host }) => meet.meet_at(standby, host, more)?,
+        None => meet.meet(more)?,
     };
     let mut meeting = met(meeting, study, watch)?;
     let farewell = meeting.farewell()?;
     let session = Session::new(*me, study.roster(), meeting.control, session_seed());
     let session = session.with_id(meeting.session_id).with_progress(watch.progress.clone());
     let log = StageLog::new(*me, study.roster().len(), watch.events.clone());
-    let mut run = ServerRun { node, ready: &ready, session, log, start: Instant::now() };
+    let lanes = outsourced::lane_sessions(&session, meeting.workers);
+    let mut run = ServerRun { node, ready: &ready, session, lanes, log, start: Instant::now() };
     // The others are told where it began, while the channels are still there.
     run.phases().map_err(|error| stopped(Some(&farewell), error))
 }
@@ -162,6 +172,8 @@ struct ServerRun<'a> {
     node: &'a ServerSetup,
     ready: &'a Ready,
     session: Session,
+    /// For ranges of rows, beside those that the session computes.
+    lanes: Vec<Session>,
     log: StageLog,
     start: Instant,
 }
@@ -185,7 +197,8 @@ impl ServerRun<'_> {
             return Ok(ServerReport { saw: text.to_owned(), stored: true, ..self.report(None) });
         }
         let mine = &self.node.transport;
-        let transport = upgrade::settle(&mut self.session, &mut self.log, (study, servers), mine)?;
+        let sessions = (&mut self.session, &mut *self.lanes);
+        let transport = upgrade::settle(sessions, &mut self.log, (study, servers), mine)?;
         let engines = engines.masked(transport != ServerTransport::Tls);
         let ledger = Mutex::new(Ledger::open(&self.node.held())?);
         let mut serving = Serving { run: self, common, ledger };
@@ -226,7 +239,7 @@ impl ServerRun<'_> {
 
     /// What this server says of the run; of one in which nothing was computed, its stages are empty.
     fn report(&self, ran: Option<(Matched<Disclosure>, ServerTransport)>) -> ServerReport {
-        let Ready { study, engines, me, .. } = self.ready;
+        let Ready { study, engines, device, me, .. } = self.ready;
         let (disclosed, engines, transport) = match ran {
             Some((matched, transport)) => (matched.rows, matched.engines, transport),
             None => (Disclosure::default(), engines.clone(), ServerTransport::Tls),
@@ -241,6 +254,7 @@ impl ServerRun<'_> {
             owners: study.parties.iter().map(|member| member.name.clone()).collect(),
             settings: transport.in_settings(engines.settings()),
             transport: transport.to_string(),
+            device: device.clone(),
             saw: saw.map_or_else(String::new, |server| server.saw.clone()),
             server: name,
             disclosed,
@@ -286,8 +300,10 @@ impl Actor for Serving<'_, '_> {
         _matched: &Matched<Disclosure>,
         (): (),
     ) -> Result<Shares, Error> {
-        let rows = UnitRows::blank(stage.ranges().range(0));
-        self.run.log.run(stage, &mut self.run.session, |s| stage.run_whole(rows, s))
+        let ServerRun { ready, session, lanes, log, .. } = &mut *self.run;
+        let (program, ranges) = (&ready.built.program, stage.ranges());
+        let rows = |unit| Ok(UnitRows::blank(ranges.range(unit)));
+        log.run(stage, session, |s| stage.run_whole(program, rows, (s, lanes)))
     }
 
     fn publish(

@@ -1,7 +1,8 @@
 //! Row and combine. Its units are ranges of the rows: each runs the rows of the program, prepared once, whole
 //! or not at all, and what leaves it are shares, which add up. Between two parties workers compute units,
-//! each over a lane of its own ([`crate::workers`]). Among more parties, and at servers, all rows are one
-//! unit on the connections of the coordinators.
+//! each over a lane of its own ([`crate::workers`]). Among more parties all rows are one unit on the
+//! connections of the coordinators; where four servers compute sums, there are as many units as the study's
+//! `shards` says, all at once, the first of them there and the others over connections of their own.
 
 use super::Stage;
 use crate::align::RangeRows;
@@ -11,8 +12,9 @@ use crate::ranges::RowRanges;
 use crate::run::join::JoinedRange;
 use crate::workers::RemoteRows;
 use base::{Cost, Error};
-use engine::{RowInput, Shares};
+use engine::{RowInput, Shares, run_lanes};
 use net::Session;
+use program::Program;
 use std::ops::Range;
 use study::Study;
 
@@ -80,15 +82,21 @@ impl ComputeStage {
         &self.engines
     }
 
-    /// Runs the only unit on the connections of the coordinators.
+    /// Runs all units at once: the first on the connections of the coordinators, the others over `lanes`.
     ///
     /// # Errors
-    /// When there are more, and those of the rows and of the conversation.
-    pub fn run_whole(&self, mut rows: UnitRows, session: &mut Session) -> Result<Shares, Error> {
-        if self.ranges.units() != 1 {
-            return Err(Error::misuse("workers compute where there are more units than one"));
-        }
-        session.step(self.name(), |s| self.engines.rows()?.run(rows.input(), s))
+    /// When there are more than that, and those of the rows and of the conversation.
+    pub fn run_whole(
+        &self,
+        program: &Program,
+        units: impl Fn(u64) -> Result<UnitRows, Error>,
+        (session, lanes): (&mut Session, &mut [Session]),
+    ) -> Result<Shares, Error> {
+        let units = (0..self.ranges.units()).map(units).collect::<Result<Vec<_>, Error>>()?;
+        let stage = self.engines.rows()?;
+        run_lanes(program, (session, lanes), units, |mut rows, session| {
+            session.step(self.name(), |s| stage.run(rows.input(), s))
+        })
     }
 }
 
@@ -134,7 +142,7 @@ mod tests {
     use data::{AdvertiserRows, PublisherRows, RowKeys, Rows};
     use engine::{Clear, Engine as _, RowSource, Share};
     use net::cluster::Cluster;
-    use program::{Holder, Program, ShardRows};
+    use program::{Holder, ShardRows};
     use std::sync::Arc;
     use study::TrialArm;
 

@@ -5,7 +5,7 @@
 //! words go over TLS; a server that lies makes the run end, for the settings are among what the engine's keys
 //! are agreed under. From here on the session keeps to TLS, and only the computation, whose messages are
 //! masked, goes over plain channels ([`Session::openly`]). Who learns what: everybody the transport. Cost: 32
-//! bytes to everybody else, and the price of [`UpgradeStage`].
+//! bytes to everybody else, and the price of [`UpgradeStage`]. Every lane of rows has channels of its own.
 
 use super::{Stage, StageLog, Tells};
 use crate::engines::Estimate;
@@ -35,8 +35,9 @@ impl Stage for UpgradeStage<'_> {
         let seats = self.study.servers.iter().flat_map(Servers::seats);
         for me in seats.clone() {
             for peer in seats.clone().filter(|peer| *peer != me) {
-                cost.sent[me.index()] += fabric::upgrade_bytes(me, peer, &self.kind);
-                cost.rounds += 1;
+                let lanes = u64::from(self.study.compute.shards);
+                cost.sent[me.index()] += lanes * fabric::upgrade_bytes(me, peer, &self.kind);
+                cost.rounds += lanes;
             }
         }
         Ok(cost)
@@ -54,7 +55,7 @@ impl Stage for UpgradeStage<'_> {
 /// Settles the transport of this run. `mine` is what this party is set to; it does not count where it has no
 /// seat.
 pub(crate) fn settle(
-    session: &mut Session,
+    (session, lanes): (&mut Session, &mut [Session]),
     log: &mut StageLog,
     (study, servers): (&Study, &Servers),
     mine: &ServerTransport,
@@ -64,7 +65,8 @@ pub(crate) fn settle(
         let peers: Vec<PartyId> = seats.into_iter().filter(|seat| *seat != session.me()).collect();
         session.step("agree", |s| same(s, &peers, mine))?;
         session.keep_private();
-        let used = upgrade(session, log, study, &peers, mine)?;
+        lanes.iter_mut().for_each(Session::keep_private);
+        let used = upgrade((session, lanes), log, study, &peers, mine)?;
         session.step("agree", |s| tell_owners(s, study, &seats, &used))?;
         used
     } else {
@@ -115,7 +117,7 @@ fn same(session: &mut Session, peers: &[PartyId], mine: &ServerTransport) -> Res
 
 /// Makes the channels. What came of it is the same at all four.
 fn upgrade(
-    session: &mut Session,
+    (session, lanes): (&mut Session, &mut [Session]),
     log: &mut StageLog,
     study: &Study,
     peers: &[PartyId],
@@ -123,7 +125,17 @@ fn upgrade(
 ) -> Result<ServerTransport, Error> {
     let Some(kind) = mine.plain() else { return Ok(ServerTransport::Tls) };
     let stage = UpgradeStage { study, kind };
-    let outcome = log.run(&stage, session, |s| fabric::upgrade(s, peers, &stage.kind, true))?;
+    let outcome = log.run(&stage, session, |session| {
+        let outcome = fabric::upgrade(session, peers, &stage.kind, true)?;
+        for lane in lanes {
+            let of_lane = fabric::upgrade(lane, peers, &stage.kind, true)?;
+            if std::mem::discriminant(&of_lane) != std::mem::discriminant(&outcome) {
+                return Err(Error::misuse("what one connection to a server can do, another one can"));
+            }
+            session.book(&lane.take_traffic());
+        }
+        Ok(outcome)
+    })?;
     match (outcome, mine) {
         (UpgradeOutcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
         (UpgradeOutcome::Kept(_), ServerTransport::Auto) => Ok(ServerTransport::Tls),

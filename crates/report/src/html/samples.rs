@@ -452,6 +452,7 @@ pub fn many() -> RunReport {
         members: (1..=4).map(server).collect(),
         security: "malicious".into(),
         transport: "tls".into(),
+        device: None,
     });
     report.party = name(1);
     report.role.clone_from(&report.party);

@@ -14,9 +14,10 @@
 //! 32 bits alone takes 1.1 kB, and every bit that selects it 96 B.
 
 use crate::bits::{BitSlices, LANES};
-use crate::vectors::sides::{concat, cut};
+use crate::vectors::arithmetic::ArithmeticShares;
 use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
+use kernels::Block;
 use net::Session;
 use program::lower::{NumberSum, RowNumber, RowNumbers};
 
@@ -41,15 +42,16 @@ impl<'a> Sums<'a> {
         rows: usize,
         roots: Vec<BitSlices<3>>,
     ) -> Result<(), Error> {
-        let mut planes = roots.into_iter().map(BitSlices::into_shares);
-        let mut words = Vec::with_capacity(self.numbers.words.len());
-        for width in &self.numbers.words {
-            let word = Planes::new(planes.by_ref().take(*width).collect())?;
-            words.push(server.word_to_ring(session, RING, &word)?);
-        }
-        let bits: Vec<SharedVector> = planes.collect();
-        let bits = server.bits_to_ring(session, RING, &bits.iter().collect::<Vec<_>>())?;
-        let products = self.multiply(server, session, rows, &words)?;
+        let planes: Vec<SharedVector> = roots.into_iter().map(BitSlices::into_shares).collect();
+        let mut words = match SharedVector::onto_device(server, &planes.iter().collect::<Vec<_>>())? {
+            Some(planes) => {
+                let all = self.elements(server, session, rows, planes)?;
+                SharedVector::from_device(server, all)?
+            }
+            None => self.elements(server, session, rows, planes)?,
+        };
+        let mut bits = words.split_off(self.numbers.words.len());
+        let products = bits.split_off(self.numbers.bits);
         let number = |sum: &NumberSum| match sum.number {
             RowNumber::One => None,
             RowNumber::Word(word) => Some(&words[word]),
@@ -68,22 +70,33 @@ impl<'a> Sums<'a> {
         inner(server, session, rows, selected)
     }
 
-    fn multiply(
+    /// Words and bits, given bit by bit, over the ring, and then products of words.
+    fn elements<V: ArithmeticShares>(
         &self,
         server: &mut SeatParty,
         session: &mut Session,
         rows: usize,
-        words: &[SharedVector],
-    ) -> Result<Vec<SharedVector>, Error> {
-        let products = &self.numbers.products;
-        if products.is_empty() {
-            return Ok(Vec::new());
+        planes: Vec<V>,
+    ) -> Result<Vec<V>, Error> {
+        let RowNumbers { words, products, .. } = self.numbers;
+        let mut planes = planes.into_iter();
+        let mut all = Vec::with_capacity(words.len() + planes.len() + products.len());
+        for width in words {
+            let word = Planes::new(planes.by_ref().take(*width).collect())?;
+            all.push(server.word_to_ring(session, RING, &word)?);
         }
-        let factors = |which: usize| {
-            concat(RING, &products.iter().map(|product| &words[product[which]]).collect::<Vec<_>>())
-        };
-        let all = server.multiply(session, &factors(0), &factors(1))?;
-        Ok(cut(&all, &vec![rows; products.len()]))
+        let bits: Vec<V> = planes.collect();
+        all.extend(server.bits_to_ring(session, RING, &bits.iter().collect::<Vec<_>>())?);
+        if !products.is_empty() {
+            let mut factors = Vec::with_capacity(2);
+            for which in [0, 1] {
+                let of: Vec<&V> = products.iter().map(|product| &all[product[which]]).collect();
+                factors.push(V::concat(server, &of)?);
+            }
+            let product = factors[0].product(server, session, &factors[1])?;
+            all.extend(product.cut(&vec![rows; products.len()]));
+        }
+        Ok(all)
     }
 
     /// The totals modulo 2^128, in the order of [`RowNumbers::sums`].
@@ -123,12 +136,9 @@ fn inner(
 fn side_by_side(rows: usize, vectors: &[&SharedVector]) -> SharedVector {
     let mut all = SharedVector::zero(RING, rows * vectors.len());
     for (k, part) in all.parts_mut().into_iter().enumerate() {
-        for (i, vector) in vectors.iter().enumerate() {
-            part.iter_mut()
-                .skip(i)
-                .step_by(vectors.len())
-                .zip(vector.parts()[k])
-                .for_each(|(to, from)| *to = *from);
+        let from: Vec<&[Block]> = vectors.iter().map(|vector| vector.parts()[k]).collect();
+        for (t, row) in part.chunks_exact_mut(vectors.len()).enumerate() {
+            row.iter_mut().zip(&from).for_each(|(to, from)| *to = from[t]);
         }
     }
     all

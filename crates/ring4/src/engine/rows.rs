@@ -20,8 +20,10 @@ use crate::engine::combine::{MergeLanes, Merges};
 use crate::engine::evaluate::{LayerEvaluator, LayeredCircuit};
 use crate::engine::numbers::{self, Sums};
 use crate::engine::sums::{Columns, Motions};
+use crate::engine::times::{RowPhase, RowTimes};
 use crate::seats::member::Member;
 use crate::{Ring4, RoundQuote, Seat, VectorRing};
+use accel::DeviceQueue;
 use base::{Error, PartyId, limits};
 use circuits::InputBit;
 use engine::{ClearTotal, PreparedRows, RowInput, SERVERS, Share, Shares, StagePrice};
@@ -32,7 +34,7 @@ use program::entries::Knows;
 use program::eval::{NodeValues, closure};
 use program::lower::combine::SumTerms;
 use program::lower::{BooleanFold, BooleanPlan, EntryRule, INDEX_WORD, hoist, lower_boolean};
-use program::{Holder, NodeId, Op, Program, ValueType};
+use program::{Holder, NodeId, Op, Program, RowFold, ValueType};
 use std::collections::HashMap;
 use std::sync::Arc;
 use zeroize::Zeroize;
@@ -53,6 +55,7 @@ const TRANSPOSED: usize = 4;
 pub struct RingRows {
     lowered: Arc<LoweredRows>,
     ring4: Ring4,
+    times: Arc<RowTimes>,
 }
 
 /// What depends on neither the number of rows nor the channels.
@@ -111,7 +114,8 @@ impl RingRows {
             tree.terms().map(|terms| SumTerms { total: (*width).into(), ..terms })
         });
         let sums = sums.collect();
-        Self { lowered: Arc::new(LoweredRows { program, plan, leaf, sums }), ring4 }
+        let lowered = Arc::new(LoweredRows { program, plan, leaf, sums });
+        Self { lowered, ring4, times: Arc::default() }
     }
 
     /// The same where others than its two ends can read the channels between servers, or not: messages are
@@ -121,6 +125,27 @@ impl RingRows {
         let mut same = self.clone();
         same.ring4.settings.masked = masked;
         same
+    }
+
+    /// The same on other devices of this participant.
+    #[must_use]
+    pub fn with_devices(
+        &self,
+        devices: impl Fn() -> Result<DeviceQueue, Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self { ring4: self.ring4.clone().with_devices(devices), ..self.clone() }
+    }
+
+    /// Whether ranges of the rows can be computed apart: what leaves sums adds up.
+    #[must_use]
+    pub fn adds_up(&self) -> bool {
+        self.lowered.program.folds.iter().all(|fold| matches!(fold, RowFold::Sum { .. }))
+    }
+
+    /// Where the time goes of all that is run on it.
+    #[must_use]
+    pub fn times(&self) -> &RowTimes {
+        &self.times
     }
 
     /// The engine that it was made ready by.
@@ -146,7 +171,7 @@ impl RingRows {
         let whole: usize = fit(WHOLE_BYTES);
         let chunk = if rows <= whole as u64 { whole } else { fit(CHUNK_BYTES) };
         let chunk = self.ring4.chunk.unwrap_or(chunk);
-        RowChunks { lowered, merges: Merges::new(&plan), plan, leaf, chunk }
+        RowChunks { lowered, merges: Merges::new(&plan), plan, leaf, chunk, times: &self.times }
     }
 }
 
@@ -172,6 +197,7 @@ struct RowChunks<'a> {
     merges: Merges,
     /// Rows of a chunk, a power of two.
     chunk: usize,
+    times: &'a RowTimes,
 }
 
 impl RowChunks<'_> {
@@ -304,7 +330,7 @@ impl RowChunks<'_> {
         session: &mut Session,
     ) -> Result<Held, Error> {
         let LoweredRows { program, sums, .. } = self.lowered;
-        let Self { plan, merges, .. } = self;
+        let Self { plan, merges, times, .. } = self;
         let leaf = &self.leaf.circuit;
         let mut evaluator = LayerEvaluator::new(member, session);
         let mut columns = Columns::new(sums);
@@ -312,10 +338,13 @@ impl RowChunks<'_> {
         let mut best = merges.none();
         let mut lists: Vec<BitSlices<3>> = Vec::new();
         for (from, count) in self.chunks() {
-            own.read(plan, program, rows, (from, count))?;
+            times.time(RowPhase::Read, || own.read(plan, program, rows, (from, count)))?;
             let mut known = |input: &InputBit, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
-            let entered = evaluator.enter(member, session, leaf, count, &mut known)?;
-            session.step("public", |s| self.compare_public(member, s, (from, count), &entered[0], own))?;
+            let entered = times.time(RowPhase::Enter, || {
+                let entered = evaluator.enter(member, session, leaf, count, &mut known)?;
+                let check = |s: &mut Session| self.compare_public(member, s, (from, count), &entered[0], own);
+                session.step("public", check).map(|()| entered)
+            })?;
             // The number of a row is public: summand 0.
             let summand_0 = member.server().and_then(|server| server.seat().part_of(Seat::new(0)));
             let index = &mut |input: &InputBit, places: [&mut [Block]; 3]| match places
@@ -325,15 +354,21 @@ impl RowChunks<'_> {
                 Some(place) => own.fill(input, from, place),
                 None => Ok(()),
             };
-            let roots = evaluator.join(member, session, leaf, count, &entered, index)?;
+            let roots = times
+                .time(RowPhase::Gates, || evaluator.join(member, session, leaf, count, &entered, index))?;
             if let Some(server) = member.server() {
                 let Sorted { terms, lanes, kept, of_numbers } = Sorted::new(plan, roots);
                 if !of_numbers.is_empty() {
-                    session.step("numbers", |s| numbers.absorb(server, s, count, of_numbers))?;
+                    let absorb = |s: &mut Session| numbers.absorb(server, s, count, of_numbers);
+                    times.time(RowPhase::Numbers, || session.step("numbers", absorb))?;
                 }
-                columns.absorb(server, session, count, &mut terms.into_iter())?;
+                let mut terms = terms.into_iter();
+                times.time(RowPhase::Sums, || columns.absorb(server, session, count, &mut terms))?;
                 let lanes = merges.lanes(0, count, &mut lanes.into_iter());
-                let lanes = merges.merge(&mut evaluator, member, session, lanes, 0..self.inner_levels())?;
+                let levels = 0..self.inner_levels();
+                let lanes = times.time(RowPhase::Merges, || {
+                    merges.merge(&mut evaluator, member, session, lanes, levels)
+                })?;
                 best.iter_mut()
                     .zip(lanes)
                     .for_each(|(all, lanes): (&mut MergeLanes, MergeLanes)| all.append(lanes));

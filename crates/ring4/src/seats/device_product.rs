@@ -8,6 +8,7 @@
 use crate::seats::check::{Running, VouchedChannel};
 use crate::seats::courier::{self, Delivery, Letter};
 use crate::seats::product::{Checks, chunks_of};
+use crate::vectors::arithmetic::ArithmeticShares;
 use crate::vectors::spare::zeros;
 use crate::{CHUNK_BLOCKS, SeatParty, ShareView, SharedVector, VectorRing};
 use accel::{BlockHalf, DeviceVector, MessagePiece, StageVouch, VectorMemory, VectorProduct, VouchBy};
@@ -15,13 +16,18 @@ use base::Error;
 use kernels::Block;
 use net::{Inlet, Outlet, Session};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use zeroize::Zeroizing;
 
-/// A vector of shared values that stays with the device of a [`SeatParty`].
+/// A vector of shared values that stays with the device of a [`SeatParty`]: some blocks of a vector there,
+/// which does not change any more.
+#[derive(Clone)]
 pub struct DeviceShares {
-    len: usize,
-    vector: DeviceVector,
+    pub(crate) len: usize,
+    pub(crate) vector: Arc<DeviceVector>,
+    /// Its first block.
+    pub(crate) from: usize,
 }
 
 impl DeviceShares {
@@ -41,6 +47,11 @@ impl DeviceShares {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Blocks of each part.
+    pub(crate) fn blocks(&self) -> usize {
+        self.ring().blocks(self.len)
     }
 
     fn same_shape(&self, other: &Self) -> Result<(), Error> {
@@ -120,7 +131,18 @@ impl SeatParty {
         let shares = shares.into();
         let vector = self.queue.make(shares.ring(), shares.ring().blocks(shares.len()))?;
         self.queue.write(&vector, shares.parts())?;
-        Ok(DeviceShares { len: shares.len(), vector })
+        Ok(DeviceShares { len: shares.len(), vector: Arc::new(vector), from: 0 })
+    }
+
+    /// As [`SeatParty::keep`], to where another vector lies.
+    pub(crate) fn keep_beside(
+        &mut self,
+        other: &DeviceShares,
+        shares: &SharedVector,
+    ) -> Result<DeviceShares, Error> {
+        let vector = self.queue.make_beside(&other.vector, shares.ring(), shares.blocks())?;
+        self.queue.write(&vector, shares.parts())?;
+        Ok(DeviceShares { len: shares.len(), vector: Arc::new(vector), from: 0 })
     }
 
     /// Copies shares back from the device.
@@ -128,9 +150,9 @@ impl SeatParty {
     /// # Errors
     /// When it failed.
     pub fn fetch(&mut self, shares: &DeviceShares) -> Result<SharedVector, Error> {
-        let blocks = shares.vector.blocks();
+        let blocks = shares.blocks();
         let mut parts: [Vec<Block>; 3] = std::array::from_fn(|_| zeros(blocks));
-        self.queue.read(&shares.vector, 0, parts.each_mut().map(Vec::as_mut_slice))?;
+        self.queue.read(&shares.vector, shares.from, parts.each_mut().map(Vec::as_mut_slice))?;
         Ok(SharedVector::from_parts(shares.ring(), shares.len, parts))
     }
 
@@ -144,10 +166,8 @@ impl SeatParty {
         x: &DeviceShares,
         y: &DeviceShares,
     ) -> Result<DeviceShares, Error> {
-        x.same_shape(y)?;
-        let vector = self.queue.make(x.ring(), x.vector.blocks())?;
-        self.queue.linear(negative, &x.vector, &y.vector, &vector)?;
-        Ok(DeviceShares { len: x.len, vector })
+        let by = if negative { u128::MAX } else { 1 };
+        DeviceShares::combine(self, &[(x, 1), (y, by)], None)
     }
 
     /// As [`SeatParty::dot`], of vectors that stay on the device: one term is a product. One round, the price
@@ -165,8 +185,9 @@ impl SeatParty {
             return Err(Error::misuse("a dot product has as many terms on both sides, at least one"));
         };
         x.iter().chain(y).try_for_each(|term| first.same_shape(term))?;
-        let (ring, len, blocks) = (first.ring(), first.len, first.vector.blocks());
-        let z = DeviceShares { len, vector: self.queue.make(ring, blocks)? };
+        let (ring, len, blocks) = (first.ring(), first.len, first.blocks());
+        let vector = self.queue.make_beside(&first.vector, ring, blocks)?;
+        let z = DeviceShares { len, vector: Arc::new(vector), from: 0 };
         if let Some(stub) = &mut self.stub {
             stub.quote.multiply(ring, len);
             return Ok(z);
@@ -183,7 +204,12 @@ impl SeatParty {
         let all = chunks_of(blocks, (size / CHUNK_BLOCKS * CHUNK_BLOCKS).max(CHUNK_BLOCKS));
         let under_way = Chunks { all, slots, started: 0, talked: 0, folded: 0, settled: 0 };
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
-        let factors: Vec<_> = x.iter().zip(y).map(|(x, y)| [&x.vector, &y.vector]).collect();
+        let whole = |terms: &[&DeviceShares], party: &mut Self| -> Result<Vec<DeviceShares>, Error> {
+            terms.iter().map(|term| term.whole(party)).collect()
+        };
+        let [x, y] = [whole(x, self)?, whole(y, self)?];
+        let factors: Vec<[&DeviceVector; 2]> =
+            x.iter().zip(&y).map(|(x, y)| [&*x.vector, &*y.vector]).collect();
         let mut product = DeviceProduct { round, factors: &factors, z, vouch, chunks: under_way, checks };
         self.talk(session, &mut product)?;
         while product.chunks.settled < product.chunks.all.len() {
@@ -191,23 +217,6 @@ impl SeatParty {
         }
         product.checks.map_or(Ok(()), |checks| checks.settle(self, round, session))?;
         Ok(product.z)
-    }
-
-    /// Where `bit` is 1 what `x` has there, where it is 0 what `y` has: of bits that are shared as numbers of
-    /// the same ring. One round, the price of a product.
-    ///
-    /// # Errors
-    /// As [`SeatParty::dot_on_device`].
-    pub fn select_on_device(
-        &mut self,
-        session: &mut Session,
-        bit: &DeviceShares,
-        x: &DeviceShares,
-        y: &DeviceShares,
-    ) -> Result<DeviceShares, Error> {
-        let difference = self.add_on_device(true, x, y)?;
-        let chosen = self.dot_on_device(session, &[bit], &[&difference])?;
-        self.add_on_device(false, &chosen, y)
     }
 
     /// Sends and receives all pieces of a product's messages: on a thread each, unless all that is sent fits

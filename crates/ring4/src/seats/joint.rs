@@ -5,13 +5,16 @@
 //! of K_o.
 
 use crate::seats::check::{Running, VouchedChannel};
+use crate::vectors::spare::ClearVector;
 use crate::{PIECE_BYTES, Seat, SeatParty, SharedVector, VectorRing};
 use accel::Use;
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use net::Session;
 use net::talk::{PeerExchange, exchange};
-use zeroize::Zeroizing;
+
+/// Room for messages that is kept from round to round, for each peer and direction.
+const KEPT_BYTES: usize = 8 << 20;
 
 /// One joint input: at its two owners the value, elsewhere its shape.
 #[derive(Clone)]
@@ -30,13 +33,64 @@ pub struct Joint<'a> {
     pub value: &'a [Block],
 }
 
-impl Joint<'_> {
-    fn channel(&self) -> VouchedChannel {
-        VouchedChannel::new(self.sender, self.voucher, self.receiver)
+/// A joint input but for its value.
+#[derive(Clone, Copy)]
+pub(crate) struct JointShape {
+    /// Sender, voucher and receiver.
+    pub seats: [Seat; 3],
+    pub ring: VectorRing,
+    pub len: usize,
+}
+
+impl JointShape {
+    pub fn channel(&self) -> VouchedChannel {
+        let [sender, voucher, receiver] = self.seats;
+        VouchedChannel::new(sender, voucher, receiver)
     }
 
-    fn fourth(&self) -> Seat {
-        Seat::new(6 - self.sender.index() - self.voucher.index() - self.receiver.index())
+    pub fn fourth(&self) -> Seat {
+        let [sender, voucher, receiver] = self.seats.map(Seat::index);
+        Seat::new(6 - sender - voucher - receiver)
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.ring.blocks(self.len)
+    }
+}
+
+/// Where values and results of joint inputs lie.
+pub(crate) trait JointPlaces {
+    /// What sender, voucher and fourth do. Returns the message at the two that know it.
+    fn enter(
+        &mut self,
+        party: &mut SeatParty,
+        at: usize,
+        joint: &JointShape,
+        begin: (u64, u64),
+    ) -> Result<Option<JointMessage>, Error>;
+
+    /// What the receiver does with the message.
+    fn receive(
+        &mut self,
+        party: &mut SeatParty,
+        at: usize,
+        joint: &JointShape,
+        begin: (u64, u64),
+        message: ClearVector,
+    ) -> Result<(), Error>;
+}
+
+/// A message as far as a seat needs it.
+pub(crate) enum JointMessage {
+    /// Its blocks.
+    Blocks(ClearVector),
+    /// What a device says of so many, at the voucher.
+    Digest(Block, usize),
+}
+
+impl Joint<'_> {
+    fn shape(&self) -> JointShape {
+        JointShape { seats: [self.sender, self.voucher, self.receiver], ring: self.ring, len: self.len }
     }
 
     fn check(&self, seat: Seat) -> Result<(), Error> {
@@ -71,96 +125,133 @@ impl SeatParty {
     /// Shapes that do not fit, those of the channels, and a tag that does not fit.
     pub fn joint(&mut self, session: &mut Session, joints: &[Joint<'_>]) -> Result<Vec<SharedVector>, Error> {
         joints.iter().try_for_each(|joint| joint.check(self.seat))?;
+        let zero = |j: &Joint<'_>| SharedVector::zero(j.ring, j.len);
+        let mut places = HostJoints { joints, results: joints.iter().map(zero).collect() };
+        let shapes: Vec<JointShape> = joints.iter().map(Joint::shape).collect();
+        self.joint_in(session, &shapes, &mut places)?;
+        Ok(places.results)
+    }
+
+    /// As [`SeatParty::joint`], of values and to results that lie somewhere. Results are zero before.
+    pub(crate) fn joint_in(
+        &mut self,
+        session: &mut Session,
+        joints: &[JointShape],
+        places: &mut impl JointPlaces,
+    ) -> Result<(), Error> {
         if let Some(stub) = &mut self.stub {
-            let shape = |j: &Joint<'_>| ([j.sender, j.voucher, j.receiver], j.ring, j.len);
-            stub.quote.joint(&joints.iter().map(shape).collect::<Vec<_>>());
+            stub.quote.joint(&joints.iter().map(|j| (j.seats, j.ring, j.len)).collect::<Vec<_>>());
             // What is sent, what is heard, and masks.
-            stub.scratch(3, joints.iter().map(|j| j.ring.blocks(j.len)).sum());
-            return Ok(joints.iter().map(|j| SharedVector::zero(j.ring, j.len)).collect());
+            stub.scratch(3, joints.iter().map(JointShape::blocks).sum());
+            return Ok(());
         }
         self.hidden(session)?;
         let round = self.next_round();
         let mut offsets = Offsets::default();
-        let firsts: Vec<u64> =
-            joints.iter().map(|j| offsets.take(j.channel(), j.ring.blocks(j.len))).collect();
-        let mut results: Vec<SharedVector> =
-            joints.iter().map(|j| SharedVector::zero(j.ring, j.len)).collect();
+        let firsts: Vec<u64> = joints.iter().map(|j| offsets.take(j.channel(), j.blocks())).collect();
         let mut hashes = Hashes::new(self, round, joints);
         let mut talks = [1, 2, 3].map(|k| PeerExchange::new(self.at(self.seat.after(k))));
-        let to = |seat: Seat| self.seat.part_of(seat).expect("nobody talks to itself");
-        for ((joint, &first), result) in joints.iter().zip(&firsts).zip(&mut results) {
-            if let Some(message) = self.enter((round, first), joint, result, &mut hashes) {
-                talks[to(joint.receiver)].send.extend(Block::bytes_of(&message));
+        for (talk, [send, hear]) in talks.iter_mut().zip(std::mem::take(&mut self.said)) {
+            (talk.send, talk.hear) = (send, hear);
+            talk.send.clear();
+        }
+        // What is heard is written over what was heard before.
+        let mut lengths = [0; 3];
+        let me = self.seat;
+        let to = |seat: Seat| me.part_of(seat).expect("nobody talks to itself");
+        for (at, (joint, &first)) in joints.iter().zip(&firsts).enumerate() {
+            let [sender, _, receiver] = joint.seats;
+            if receiver == me {
+                lengths[to(sender)] += Block::BYTES * joint.blocks();
+                continue;
             }
-            if joint.receiver == self.seat {
-                let hear = &mut talks[to(joint.sender)].hear;
-                hear.resize(hear.len() + Block::BYTES * joint.ring.blocks(joint.len), 0);
+            match places.enter(self, at, joint, (round, first))? {
+                Some(JointMessage::Blocks(message)) if sender == me => {
+                    talks[to(receiver)].send.extend(Block::bytes_of(&message));
+                }
+                Some(message) => hashes.go_on(self, joint.channel(), &message),
+                None => {}
             }
         }
+        talks.iter_mut().zip(lengths).for_each(|(talk, len)| talk.hear.resize(len, 0));
         exchange(session, PIECE_BYTES, &mut talks)?;
         let mut heard = talks.each_ref().map(|talk| talk.hear.as_slice());
-        for ((joint, &first), result) in joints.iter().zip(&firsts).zip(&mut results) {
-            if joint.receiver == self.seat {
-                self.receive(&mut heard[to(joint.sender)], (round, first), joint, result, &mut hashes);
+        for (at, (joint, &first)) in joints.iter().zip(&firsts).enumerate() {
+            let [sender, _, receiver] = joint.seats;
+            if receiver == me {
+                let heard = &mut heard[to(sender)];
+                let mut message = ClearVector::zeros(joint.blocks());
+                let (bytes, rest) = heard.split_at(Block::BYTES * message.len());
+                *heard = rest;
+                Block::read_slice(bytes, &mut message);
+                let message = JointMessage::Blocks(message);
+                hashes.go_on(self, joint.channel(), &message);
+                if let JointMessage::Blocks(message) = message {
+                    places.receive(self, at, joint, (round, first), message)?;
+                }
             }
         }
+        let keep = |said: Vec<u8>| if said.capacity() <= KEPT_BYTES { said } else { Vec::new() };
+        self.said = talks.map(|talk| [talk.send, talk.hear].map(keep));
         if self.settings.checked() {
             self.settle(session, round, hashes.vouched, hashes.received)?;
         }
-        Ok(results)
-    }
-
-    /// What sender, voucher and fourth do. Returns what the sender sends.
-    fn enter(
-        &self,
-        (round, first): (u64, u64),
-        joint: &Joint<'_>,
-        result: &mut SharedVector,
-        hashes: &mut Hashes,
-    ) -> Option<Zeroizing<Vec<Block>>> {
-        let of_receiver = self.seat.part_of(joint.receiver)?;
-        let (ring, pair) = (joint.ring, joint.channel().pair());
-        self.fill(of_receiver, (round, Use::Mask, pair), first, result.parts_mut()[of_receiver]);
-        let of_fourth = self.seat.part_of(joint.fourth())?;
-        let mut message = Zeroizing::new(joint.value.to_vec());
-        ring_sub(ring, &mut message, result.parts()[of_receiver]);
-        result.parts_mut()[of_fourth].copy_from_slice(&message);
-        if self.settings.masked {
-            ring_add(ring, &mut message, &self.wire(of_fourth, (round, first), joint));
-        }
-        if self.seat == joint.sender {
-            return Some(message);
-        }
-        hashes.go_on(self, joint.channel(), &message);
-        None
-    }
-
-    /// What the receiver does with the next bytes that it heard from the sender.
-    fn receive(
-        &self,
-        heard: &mut &[u8],
-        (round, first): (u64, u64),
-        joint: &Joint<'_>,
-        result: &mut SharedVector,
-        hashes: &mut Hashes,
-    ) {
-        let of_fourth = self.seat.part_of(joint.fourth()).expect("the fourth is another seat");
-        let mut message = vec![Block::ZERO; joint.ring.blocks(joint.len)];
-        let (bytes, rest) = heard.split_at(Block::BYTES * message.len());
-        *heard = rest;
-        Block::read_slice(bytes, &mut message);
-        hashes.go_on(self, joint.channel(), &message);
-        if self.settings.masked {
-            ring_sub(joint.ring, &mut message, &self.wire(of_fourth, (round, first), joint));
-        }
-        result.parts_mut()[of_fourth].copy_from_slice(&message);
+        Ok(())
     }
 
     /// What hides a message from the fourth party.
-    fn wire(&self, part: usize, (round, first): (u64, u64), joint: &Joint<'_>) -> Zeroizing<Vec<Block>> {
-        let mut wire = Zeroizing::new(vec![Block::ZERO; joint.ring.blocks(joint.len)]);
+    fn wire(&self, part: usize, (round, first): (u64, u64), joint: &JointShape) -> ClearVector {
+        let mut wire = ClearVector::zeros(joint.blocks());
         self.fill(part, (round, Use::Wire, joint.channel().pair()), first, &mut wire);
         wire
+    }
+}
+
+/// Joint inputs in the host's memory.
+struct HostJoints<'a> {
+    joints: &'a [Joint<'a>],
+    results: Vec<SharedVector>,
+}
+
+impl JointPlaces for HostJoints<'_> {
+    fn enter(
+        &mut self,
+        party: &mut SeatParty,
+        at: usize,
+        joint: &JointShape,
+        (round, first): (u64, u64),
+    ) -> Result<Option<JointMessage>, Error> {
+        let [sender, _, receiver] = joint.seats;
+        let (ring, pair, result) = (joint.ring, joint.channel().pair(), &mut self.results[at]);
+        let of_receiver = party.seat.part_of(receiver).expect("the receiver is another seat");
+        party.fill(of_receiver, (round, Use::Mask, pair), first, result.parts_mut()[of_receiver]);
+        let Some(of_fourth) = party.seat.part_of(joint.fourth()) else { return Ok(None) };
+        let mut message = ClearVector::copied(self.joints[at].value);
+        ring_sub(ring, &mut message, result.parts()[of_receiver]);
+        result.parts_mut()[of_fourth].copy_from_slice(&message);
+        if !party.settings.checked() && party.seat != sender {
+            return Ok(None);
+        }
+        if party.settings.masked {
+            ring_add(ring, &mut message, &party.wire(of_fourth, (round, first), joint));
+        }
+        Ok(Some(JointMessage::Blocks(message)))
+    }
+
+    fn receive(
+        &mut self,
+        party: &mut SeatParty,
+        at: usize,
+        joint: &JointShape,
+        begin: (u64, u64),
+        mut message: ClearVector,
+    ) -> Result<(), Error> {
+        let of_fourth = party.seat.part_of(joint.fourth()).expect("the fourth is another seat");
+        if party.settings.masked {
+            ring_sub(joint.ring, &mut message, &party.wire(of_fourth, begin, joint));
+        }
+        self.results[at].parts_mut()[of_fourth].copy_from_slice(&message);
+        Ok(())
     }
 }
 
@@ -172,19 +263,19 @@ struct Hashes {
 
 impl Hashes {
     /// Begins one per channel with content, in an order that all share.
-    fn new(party: &SeatParty, round: u64, joints: &[Joint<'_>]) -> Self {
+    fn new(party: &SeatParty, round: u64, joints: &[JointShape]) -> Self {
         let mut hashes = Self { vouched: Vec::new(), received: Vec::new() };
         if !party.settings.checked() {
             return hashes;
         }
         let mut seen: Vec<VouchedChannel> = Vec::new();
-        for channel in joints.iter().map(Joint::channel) {
+        for channel in joints.iter().map(JointShape::channel) {
             if seen.contains(&channel) {
                 continue;
             }
             seen.push(channel);
             let of_channel = joints.iter().filter(|j| j.channel() == channel);
-            let blocks = of_channel.map(|j| j.ring.blocks(j.len)).sum();
+            let blocks = of_channel.map(JointShape::blocks).sum();
             if channel.voucher == party.seat {
                 hashes.vouched.push((channel, party.begin(channel, round, blocks)));
             }
@@ -195,10 +286,12 @@ impl Hashes {
         hashes
     }
 
-    fn go_on(&mut self, party: &SeatParty, channel: VouchedChannel, blocks: &[Block]) {
+    fn go_on(&mut self, party: &SeatParty, channel: VouchedChannel, message: &JointMessage) {
         let mut all = self.vouched.iter_mut().chain(&mut self.received);
-        if let Some((_, running)) = all.find(|(c, _)| *c == channel) {
-            party.hash(channel, running, blocks);
+        let Some((_, running)) = all.find(|(c, _)| *c == channel) else { return };
+        match message {
+            JointMessage::Blocks(blocks) => party.hash(channel, running, blocks),
+            JointMessage::Digest(digest, blocks) => party.append(channel, running, *blocks, *digest),
         }
     }
 }

@@ -33,13 +33,36 @@ impl SeatParty {
             stub.scratch(2, x.blocks());
             return Ok(viewers.contains(&self.seat).then(|| vec![Block::ZERO; x.blocks()]));
         }
-        self.hidden(session)?;
         let x = x.without_padding();
-        let (me, round, blocks) = (self.seat, self.next_round(), x.blocks());
-        let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
         let [_, p1, p2] = x.parts();
+        let missing = self.open_parts(session, x.blocks(), viewers, [p1, p2])?;
+        Ok(missing.map(|mut sum| {
+            x.parts().into_iter().for_each(|part| ring_add(x.ring(), &mut sum, part));
+            sum
+        }))
+    }
+
+    /// Which of this seat's parts 1 and 2 an opening needs.
+    pub(crate) fn opens(&self, viewers: &[Seat]) -> [bool; 2] {
+        let [s2, s3] = [2, 3].map(|k| self.seat.after(k));
+        [self.settings.checked() && viewers.contains(&s2), viewers.contains(&s3)]
+    }
+
+    /// Gives viewers the summand that they lack, of so many blocks, from parts 1 and 2 of this seat's, which
+    /// are not looked at where [`SeatParty::opens`] says so.
+    pub(crate) fn open_parts(
+        &mut self,
+        session: &mut Session,
+        blocks: usize,
+        viewers: &[Seat],
+        [p1, p2]: [&[Block]; 2],
+    ) -> Result<Option<Vec<Block>>, Error> {
+        self.hidden(session)?;
+        let (me, round) = (self.seat, self.next_round());
+        let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
+        let [vouches, sends] = self.opens(viewers);
         let mut talks = [s1, s3].map(|peer| PeerExchange::new(self.at(peer)));
-        if viewers.contains(&s3) {
+        if sends {
             talks[1].send.extend(Block::bytes_of(p2));
         }
         if viewers.contains(&me) {
@@ -48,7 +71,7 @@ impl SeatParty {
         exchange(session, PIECE_BYTES, &mut talks)?;
         let mut hashes = [Vec::new(), Vec::new()];
         let [vouched, received] = &mut hashes;
-        if self.settings.checked() && viewers.contains(&s2) {
+        if vouches {
             let channel = VouchedChannel::new(s3, me, s2);
             let mut running = self.begin(channel, round, blocks);
             self.hash(channel, &mut running, p1);
@@ -70,10 +93,7 @@ impl SeatParty {
             let [vouched, received] = hashes;
             self.settle(session, round, vouched, received)?;
         }
-        Ok(value.map(|mut sum| {
-            x.parts().into_iter().for_each(|part| ring_add(x.ring(), &mut sum, part));
-            sum
-        }))
+        Ok(value)
     }
 }
 

@@ -67,6 +67,8 @@ pub struct SeatParty {
     pub(crate) stub: Option<Stub>,
     /// Whether readable channels are accepted: see [`SeatParty::in_the_open`].
     open: bool,
+    /// Room for what joint inputs say and hear, by peer.
+    pub(crate) said: [[Vec<u8>; 2]; 3],
 }
 
 impl SeatParty {
@@ -111,7 +113,17 @@ impl SeatParty {
         let keys = session.step("setup", |s| crate::seats::setup::agree(s, &seats, seat, settings))?;
         let keys = Arc::new(keys);
         queue.configure(&keys)?;
-        Ok(Self { seat, seats, settings, keys, queue, round: 0, stub: None, open: true })
+        Ok(Self {
+            seat,
+            seats,
+            settings,
+            keys,
+            queue,
+            round: 0,
+            stub: None,
+            open: true,
+            said: Default::default(),
+        })
     }
 
     /// A party without peers, for a speculative pass ([`osprey`]) and for prices: every operation books what
@@ -140,7 +152,17 @@ impl SeatParty {
         let seats = [0, 1, 2, 3].map(PartyId);
         let stub = Some(Stub::new(settings, seats));
         let keys = Arc::new(SeatKeys::new(seat, [Block::ZERO; 3], [Block::ZERO; 3]));
-        Self { seat, seats, settings, keys, queue: DeviceQueue::default(), round: 0, stub, open: true }
+        Self {
+            seat,
+            seats,
+            settings,
+            keys,
+            queue: DeviceQueue::default(),
+            round: 0,
+            stub,
+            open: true,
+            said: Default::default(),
+        }
     }
 
     /// Whether nothing is computed.

@@ -12,8 +12,9 @@
 //!
 //! **Cost.** 6 elements, 2 rounds: b1 and b2 entered, then their product, of which two messages vanish.
 
-use crate::vectors::convert::{expand, lowest};
-use crate::vectors::sides::{ClearVector, Side, SideEntry};
+use crate::vectors::arithmetic::ArithmeticShares;
+use crate::vectors::convert::lowest;
+use crate::vectors::sides::{Side, SideEntry};
 use crate::{RoundQuote, SeatParty, SharedVector, VectorRing};
 use base::Error;
 use net::Session;
@@ -29,32 +30,27 @@ impl SeatParty {
         ring: VectorRing,
         len: usize,
     ) -> Result<SharedVector, Error> {
-        let me = self.seat();
-        let entry = |side: Side, bits: ClearVector| SideEntry {
-            side,
-            shape: (ring, len),
-            value: expand(ring, len, &bits),
-        };
         let mut entries = Vec::new();
         for side in Side::BOTH {
             let bits = self.random_side(side, (VectorRing::Z2, len), 1);
-            entries.push(entry(side, side.of(&bits, me)));
+            let known = bits.side(self, side)?;
+            let value = SharedVector::elements(self, (ring, len), &known, 1)?;
+            entries.push(SideEntry { side, shape: (ring, len), value });
         }
         let entered = self.enter_sides(session, &entries)?;
         self.exclusive_or(session, &entered[0], &entered[1])
     }
 
     /// a + b - 2 a b of bits over a ring, one low and one high. One round, 4 elements.
-    pub(crate) fn exclusive_or(
+    pub(crate) fn exclusive_or<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        low: &SharedVector,
-        high: &SharedVector,
-    ) -> Result<SharedVector, Error> {
-        let shape = (low.ring(), low.len());
-        let doubled = low.times(2);
-        let products = self.cross(session, shape, &[vec![(&doubled, high)]])?;
-        low.plus(high)?.minus(&products[0])
+        low: &V,
+        high: &V,
+    ) -> Result<V, Error> {
+        let doubled = self.affine(low, 2, 0)?;
+        let products = V::cross(self, session, &[vec![(&doubled, high)]])?;
+        V::combine(self, &[(low, 1), (high, 1), (&products[0], u128::MAX)], None)
     }
 
     /// The same random bits over Z_2 and over a ring. Two rounds, 6 elements.

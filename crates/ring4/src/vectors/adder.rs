@@ -17,13 +17,11 @@
 //! bits are wanted: about 19 bits per bit, where single bits take 21. Rounds: 2 and the depth of the tree or
 //! network.
 
-use crate::vectors::planes::transpose;
-use crate::vectors::sides::{ClearVector, Side, SideEntry, Term, sum};
-use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
+use crate::vectors::arithmetic::ArithmeticShares;
+use crate::vectors::sides::{Side, SideEntry, Term};
+use crate::{Planes, RoundQuote, SeatParty, VectorRing};
 use base::Error;
-use kernels::Block;
 use net::Session;
-use zeroize::Zeroizing;
 
 /// Bits of a group where a carry is wanted.
 pub(crate) const CARRY_GROUP: u32 = 3;
@@ -31,15 +29,15 @@ pub(crate) const CARRY_GROUP: u32 = 3;
 pub(crate) const SUM_GROUP: u32 = 2;
 
 /// What a run of bits does with carries. The lowest run has nothing below it to pass on.
-pub(crate) struct Node {
-    pub generate: SharedVector,
-    pub propagate: Option<SharedVector>,
+pub(crate) struct Node<V> {
+    pub generate: V,
+    pub propagate: Option<V>,
 }
 
 /// One-hot planes of a group, of its low and of its high side: index a - 1 says whether the group is a.
-pub(crate) struct DigitGroup {
-    low: Vec<SharedVector>,
-    high: Vec<SharedVector>,
+pub(crate) struct DigitGroup<V> {
+    low: Vec<V>,
+    high: Vec<V>,
 }
 
 /// Sizes of the groups of so many bits, the lowest first.
@@ -47,69 +45,55 @@ pub(crate) fn group_sizes(width: u32, size: u32) -> Vec<u32> {
     (0..width).step_by(size as usize).map(|from| size.min(width - from)).collect()
 }
 
-/// `[group = a]` for a = 1, 2, ..., of planes in the clear.
-fn one_hot(planes: &[ClearVector]) -> Vec<ClearVector> {
-    let hot = |a: usize| {
-        let mut hot = Zeroizing::new(vec![Block(u128::MAX); planes[0].len()]);
-        for (i, plane) in planes.iter().enumerate() {
-            let flip = if a >> i & 1 == 1 { 0 } else { u128::MAX };
-            hot.iter_mut().zip(plane.iter()).for_each(|(h, p)| h.0 &= p.0 ^ flip);
-        }
-        hot
-    };
-    (1..1 << planes.len()).map(hot).collect()
-}
-
-impl DigitGroup {
-    fn shape(&self) -> (VectorRing, usize) {
-        (VectorRing::Z2, self.low[0].len())
-    }
-
+impl<V: ArithmeticShares> DigitGroup<V> {
     /// The group of the lowest `bits` bits.
-    pub fn lowest(&self, bits: u32) -> Result<Self, Error> {
+    pub fn lowest(&self, party: &mut SeatParty, bits: u32) -> Result<Self, Error> {
         let size = 1 << bits;
-        let marginal =
-            |hot: &[SharedVector], a: usize| sum(self.shape(), hot.iter().skip(a - 1).step_by(size));
-        let side = |hot: &[SharedVector]| (1..size).map(|a| marginal(hot, a)).collect::<Result<_, _>>();
+        if self.low.len() == size - 1 {
+            return Ok(Self { low: self.low.clone(), high: self.high.clone() });
+        }
+        let mut side = |hot: &[V]| -> Result<Vec<V>, Error> {
+            (1..size).map(|a| party.sum_of(hot.iter().skip(a - 1).step_by(size))).collect()
+        };
         Ok(Self { low: side(&self.low)?, high: side(&self.high)? })
     }
 
     /// Bit i of the low side plus bit i of the high side.
-    pub fn half_sum(&self, i: u32) -> Result<SharedVector, Error> {
+    pub fn half_sum(&self, party: &mut SeatParty, i: u32) -> Result<V, Error> {
         let set = (0..self.low.len()).filter(|a| (a + 1) >> i & 1 == 1);
-        sum(self.shape(), set.flat_map(|a| [&self.low[a], &self.high[a]]))
+        party.sum_of(set.flat_map(|a| [&self.low[a], &self.high[a]]))
     }
 
     /// `[v >= t]` for t = 1, 2, ...
-    fn at_least(&self) -> Result<Vec<SharedVector>, Error> {
-        (0..self.high.len()).map(|t| sum(self.shape(), &self.high[t..])).collect()
+    fn at_least(&self, party: &mut SeatParty) -> Result<Vec<V>, Error> {
+        (0..self.high.len()).map(|t| party.sum_of(&self.high[t..])).collect()
     }
 
     /// `[group = 0]` of a side.
-    fn zero(&self, side: Side, party: &SeatParty) -> Result<SharedVector, Error> {
+    fn zero(&self, side: Side, party: &mut SeatParty) -> Result<V, Error> {
         let hot = if side == Side::Low { &self.low } else { &self.high };
-        let one = side.constant(self.shape(), party.seat(), Block(u128::MAX));
-        sum(self.shape(), hot.iter().chain([&one]))
+        let terms: Vec<_> = hot.iter().map(|hot| (hot, 1)).collect();
+        V::combine(party, &terms, Some((side.summands()[0], 1)))
     }
 }
 
 /// Factors of the sums that say what groups do with carries.
-struct Factors {
-    at_least: Vec<SharedVector>,
-    zeros: [SharedVector; 2],
+struct Factors<V> {
+    at_least: Vec<V>,
+    zeros: [V; 2],
 }
 
-impl Factors {
-    fn new(group: &DigitGroup, party: &SeatParty) -> Result<Self, Error> {
+impl<V: ArithmeticShares> Factors<V> {
+    fn new(group: &DigitGroup<V>, party: &mut SeatParty) -> Result<Self, Error> {
         let zeros = [group.zero(Side::Low, party)?, group.zero(Side::High, party)?];
-        Ok(Self { at_least: group.at_least()?, zeros })
+        Ok(Self { at_least: group.at_least(party)?, zeros })
     }
 
-    fn generate<'a>(&'a self, group: &'a DigitGroup) -> Vec<Term<'a>> {
+    fn generate<'a>(&'a self, group: &'a DigitGroup<V>) -> Vec<Term<'a, V>> {
         group.low.iter().zip(self.at_least.iter().rev()).collect()
     }
 
-    fn propagate<'a>(&'a self, group: &'a DigitGroup) -> Vec<Term<'a>> {
+    fn propagate<'a>(&'a self, group: &'a DigitGroup<V>) -> Vec<Term<'a, V>> {
         let last = group.low.len() - 1;
         let middle = (0..last).map(|a| (&group.low[a], &group.high[last - 1 - a]));
         let ends = [(&self.zeros[0], &group.high[last]), (&group.low[last], &self.zeros[1])];
@@ -120,41 +104,28 @@ impl Factors {
 impl SeatParty {
     /// Enters the one-hot planes of all groups of all values, of both sides, and plain planes besides. Values
     /// of `width` low bits lie behind each other in every plane. One round.
-    pub(crate) fn enter_groups(
+    pub(crate) fn enter_groups<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        values: &[&SharedVector],
+        values: &[&V],
         (width, size): (u32, u32),
         top: bool,
-    ) -> Result<(Vec<DigitGroup>, Vec<SharedVector>), Error> {
+    ) -> Result<(Vec<DigitGroup<V>>, Vec<V>), Error> {
         let (ring, len) = (values[0].ring(), values[0].len());
-        let bits = values.len() * VectorRing::Z2.blocks(len) * 128;
+        let blocks = values.len() * VectorRing::Z2.blocks(len);
         let sizes = group_sizes(width, size);
+        let hot: usize = sizes.iter().map(|size| (1 << size) - 1).sum();
+        let per_side = hot + usize::from(top);
         let mut entries = Vec::new();
         for side in Side::BOTH {
-            let mut planes = vec![ClearVector::default(); width as usize + usize::from(top)];
-            for value in values {
-                let of = transpose(ring, len, &side.of(value, self.seat()), planes.len() as u32);
-                planes.iter_mut().zip(of).for_each(|(plane, of)| plane.extend_from_slice(&of));
-            }
-            let mut rest = &planes[..];
-            for &size in &sizes {
-                let (group, after) = rest.split_at(size as usize);
-                rest = after;
-                entries.extend(one_hot(group));
-            }
-            entries.extend(rest.iter().cloned());
+            let known = values.iter().map(|value| value.side(self, side)).collect::<Result<Vec<_>, _>>()?;
+            let planes = V::planes(self, (ring, len), &known, (0, width + u32::from(top)))?;
+            let value = V::one_hot(self, &planes, blocks, &sizes)?;
+            entries.push(SideEntry { side, shape: (VectorRing::Z2, per_side * blocks * 128), value });
         }
-        let per_side = entries.len() / 2;
-        let all = |planes: &[ClearVector]| {
-            Zeroizing::new(planes.iter().flat_map(|p| p.iter()).copied().collect::<Vec<_>>())
-        };
-        let (low, high) = entries.split_at(per_side);
-        let shape = (VectorRing::Z2, per_side * bits);
-        let entry = |side, planes| SideEntry { side, shape, value: all(planes) };
-        let entered = self.enter_sides(session, &[entry(Side::Low, low), entry(Side::High, high)])?;
-        let lens = vec![bits; per_side];
-        let mut sides = entered.iter().map(|side| crate::vectors::sides::cut(side, &lens).into_iter());
+        let entered = values[0].enter(self, session, entries)?;
+        let lens = vec![blocks * 128; per_side];
+        let mut sides = entered.iter().map(|side| side.cut(&lens).into_iter());
         let (Some(mut low), Some(mut high)) = (sides.next(), sides.next()) else { unreachable!("two sides") };
         let group = |&size: &u32| {
             let hot = (1 << size) - 1;
@@ -166,14 +137,15 @@ impl SeatParty {
 
     /// What groups do with carries: for every group of the list. One round. The first of them that `bottom`
     /// counts have nothing below; a group of one bit passes on what its bits add up to, without a product.
-    pub(crate) fn nodes(
+    pub(crate) fn nodes<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        groups: &[DigitGroup],
+        groups: &[DigitGroup<V>],
         bottom: usize,
-    ) -> Result<Vec<Node>, Error> {
-        let Some(first) = groups.first() else { return Ok(Vec::new()) };
-        let shape = first.shape();
+    ) -> Result<Vec<Node<V>>, Error> {
+        if groups.is_empty() {
+            return Ok(Vec::new());
+        }
         let factors = groups.iter().map(|group| Factors::new(group, self)).collect::<Result<Vec<_>, _>>()?;
         let mut sums = Vec::new();
         for (i, (group, factors)) in groups.iter().zip(&factors).enumerate() {
@@ -182,14 +154,14 @@ impl SeatParty {
                 sums.push(factors.propagate(group));
             }
         }
-        let mut products = self.cross(session, shape, &sums)?.into_iter();
+        let mut products = V::cross(self, session, &sums)?.into_iter();
         let mut next = || products.next().expect("one result per sum");
         let mut nodes = Vec::new();
         for (i, group) in groups.iter().enumerate() {
             let generate = next();
             let propagate = match (i < bottom, group.low.len()) {
                 (true, _) => None,
-                (false, 1) => Some(group.half_sum(0)?),
+                (false, 1) => Some(group.half_sum(self, 0)?),
                 (false, _) => Some(next()),
             };
             nodes.push(Node { generate, propagate });
@@ -198,24 +170,29 @@ impl SeatParty {
     }
 
     /// Nodes of two shared words. One round.
-    pub(crate) fn word_nodes(
+    pub(crate) fn word_nodes<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        a: &[SharedVector],
-        b: &[SharedVector],
-    ) -> Result<Vec<Node>, Error> {
+        a: &[V],
+        b: &[V],
+    ) -> Result<Vec<Node<V>>, Error> {
         let generated = self.ands(session, &a.iter().zip(b).collect::<Vec<_>>())?;
-        let node = |(i, generate): (usize, SharedVector)| {
-            let propagate = if i == 0 { None } else { Some(a[i].plus(&b[i])?) };
+        let node = |(i, generate): (usize, V)| {
+            let propagate = if i == 0 { None } else { Some(self.plus(&a[i], &b[i])?) };
             Ok(Node { generate, propagate })
         };
         generated.into_iter().enumerate().map(node).collect()
     }
 
     /// Combines nodes with those below them. One round.
-    fn combine(&mut self, session: &mut Session, pairs: &[(&Node, &Node)]) -> Result<Vec<Node>, Error> {
-        let passes =
-            |node: &Node| node.propagate.clone().ok_or_else(|| Error::misuse("only the lowest run is last"));
+    fn combine<V: ArithmeticShares>(
+        &mut self,
+        session: &mut Session,
+        pairs: &[(&Node<V>, &Node<V>)],
+    ) -> Result<Vec<Node<V>>, Error> {
+        let passes = |node: &Node<V>| {
+            node.propagate.clone().ok_or_else(|| Error::misuse("only the lowest run is last"))
+        };
         let above = pairs.iter().map(|(node, _)| passes(node)).collect::<Result<Vec<_>, _>>()?;
         let mut ands = Vec::new();
         for ((_, below), p) in pairs.iter().zip(&above) {
@@ -224,24 +201,28 @@ impl SeatParty {
         }
         let mut products = self.ands(session, &ands)?.into_iter();
         let mut next = || products.next().expect("one result per AND");
-        let node = |(node, below): &(&Node, &Node)| {
-            let generate = node.generate.plus(&next())?;
+        let node = |(node, below): &(&Node<V>, &Node<V>)| {
+            let generate = self.plus(&node.generate, &next())?;
             Ok(Node { generate, propagate: below.propagate.is_some().then(&mut next) })
         };
         pairs.iter().map(node).collect()
     }
 
     /// Combines neighbours.
-    fn halve(&mut self, session: &mut Session, nodes: &[Node]) -> Result<Vec<Node>, Error> {
+    fn halve<V: ArithmeticShares>(
+        &mut self,
+        session: &mut Session,
+        nodes: &[Node<V>],
+    ) -> Result<Vec<Node<V>>, Error> {
         self.combine(session, &nodes.chunks_exact(2).map(|pair| (&pair[1], &pair[0])).collect::<Vec<_>>())
     }
 
     /// The carry out of all runs.
-    pub(crate) fn carry_out(
+    pub(crate) fn carry_out<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        nodes: Vec<Node>,
-    ) -> Result<SharedVector, Error> {
+        nodes: Vec<Node<V>>,
+    ) -> Result<V, Error> {
         let mut nodes = nodes;
         while nodes.len() > 1 {
             let mut next = self.halve(session, &nodes)?;
@@ -254,18 +235,18 @@ impl SeatParty {
     }
 
     /// The carry out of every run from the lowest on.
-    pub(crate) fn carries(
+    pub(crate) fn carries<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        nodes: &[Node],
-    ) -> Result<Vec<SharedVector>, Error> {
+        nodes: &[Node<V>],
+    ) -> Result<Vec<V>, Error> {
         if nodes.len() < 2 {
             return Ok(nodes.iter().map(|node| node.generate.clone()).collect());
         }
         let halves = self.halve(session, nodes)?;
         let odd = self.carries(session, &halves)?;
-        let below = |carry: &SharedVector| Node { generate: carry.clone(), propagate: None };
-        let lower: Vec<Node> = odd.iter().map(below).collect();
+        let below = |carry: &V| Node { generate: carry.clone(), propagate: None };
+        let lower: Vec<Node<V>> = odd.iter().map(below).collect();
         let pairs: Vec<_> = nodes.iter().skip(2).step_by(2).zip(&lower).collect();
         let even = self.combine(session, &pairs)?;
         let mut even = even.into_iter().map(|node| node.generate);
@@ -281,19 +262,39 @@ impl SeatParty {
     ///
     /// # Errors
     /// Words that differ in shape, and those of [`SeatParty::ands`].
-    pub fn add_words(&mut self, session: &mut Session, a: &Planes, b: &Planes) -> Result<Planes, Error> {
+    pub fn add_words<V: ArithmeticShares>(
+        &mut self,
+        session: &mut Session,
+        a: &Planes<V>,
+        b: &Planes<V>,
+    ) -> Result<Planes<V>, Error> {
         a.same_shape(b)?;
         let (len, width) = (a.len(), a.width());
         if self.left_out(("add", VectorRing::Z2, width), len, |q| q.add_words(len, width)) {
-            return Planes::new(vec![SharedVector::zero(VectorRing::Z2, len); width as usize]);
+            return a.zeros(self);
+        }
+        if let Some([a, b]) = Planes::onto_device(self, [a, b])? {
+            let sum = self.add_words(session, &a, &b)?;
+            return Planes::from_device(self, sum);
         }
         let last = a.planes().len() - 1;
         let nodes = self.word_nodes(session, &a.planes()[..last], &b.planes()[..last])?;
         let carries = self.carries(session, &nodes)?;
-        let mut sums =
-            a.planes().iter().zip(b.planes()).map(|(a, b)| a.plus(b)).collect::<Result<Vec<_>, _>>()?;
-        sums.iter_mut().skip(1).zip(&carries).try_for_each(|(sum, carry)| sum.add(carry))?;
-        Planes::new(sums)
+        Planes::new(self.sums(a.planes(), b.planes(), &carries)?)
+    }
+
+    /// Sums of bits and of the carries into all but the lowest.
+    pub(crate) fn sums<V: ArithmeticShares>(
+        &mut self,
+        a: &[V],
+        b: &[V],
+        carries: &[V],
+    ) -> Result<Vec<V>, Error> {
+        let bit = |(i, (a, b)): (usize, (&V, &V))| {
+            let carry = i.checked_sub(1).map(|below| &carries[below]);
+            self.sum_of([a, b].into_iter().chain(carry))
+        };
+        a.iter().zip(b).enumerate().map(bit).collect()
     }
 }
 

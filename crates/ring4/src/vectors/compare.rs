@@ -19,13 +19,11 @@
 //! | selection of elements by an element, by a bit | 6 e, 12 e | 1, 3 |
 //! | minimum and maximum, together | less, and 12 e | those of less, and 3 |
 
-use crate::vectors::planes::{not, transpose};
-use crate::vectors::sides::{Side, SideEntry, cut};
-use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
+use crate::vectors::arithmetic::{ArithmeticShares, alike};
+use crate::vectors::sides::{Side, SideEntry};
+use crate::{Planes, RoundQuote, SeatParty, VectorRing};
 use base::Error;
-use kernels::Block;
 use net::Session;
-use zeroize::Zeroizing;
 
 /// What numbers a vector holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,36 +53,43 @@ impl SeatParty {
     ///
     /// # Errors
     /// Shapes that differ, numbers that the ring does not have, and those of the messages.
-    pub fn less(
+    pub fn less<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        x: &SharedVector,
-        y: &SharedVector,
+        x: &V,
+        y: &V,
         number: Number,
-    ) -> Result<SharedVector, Error> {
-        let difference = x.minus(y)?;
+    ) -> Result<V, Error> {
+        alike(x, y)?;
+        if let Some(both) = V::onto_device(self, &[x, y])? {
+            let below = self.less(session, &both[0], &both[1], number)?;
+            return Ok(V::from_device(self, vec![below])?.remove(0));
+        }
+        let difference = self.minus(x, y)?;
         if number.bits < x.ring().bits() {
             return Ok(self.bit(session, &[&difference], number.bits)?.remove(0));
         }
         let tops = self.bit(session, &[&difference, x, y], number.bits - 1)?;
         let [below, x, y] = &tops[..] else { unreachable!("three bits of three vectors") };
         let decides = if number.signed { x } else { y };
-        let differ = self.ands(session, &[(&x.plus(y)?, &below.plus(decides)?)])?;
-        below.plus(&differ[0])
+        let [differ, other] = [self.plus(x, y)?, self.plus(below, decides)?];
+        let differ = self.ands(session, &[(&differ, &other)])?;
+        self.plus(below, &differ[0])
     }
 
     /// Whether the lowest `bits` bits of x and y are the same.
     ///
     /// # Errors
     /// As [`SeatParty::less`].
-    pub fn equal(
+    pub fn equal<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        x: &SharedVector,
-        y: &SharedVector,
+        x: &V,
+        y: &V,
         bits: u32,
-    ) -> Result<SharedVector, Error> {
-        let (ring, len, difference) = (x.ring(), x.len(), x.minus(y)?);
+    ) -> Result<V, Error> {
+        alike(x, y)?;
+        let (ring, len) = (x.ring(), x.len());
         if ring == VectorRing::Z2 || bits == 0 || bits > ring.bits() {
             return Err(Error::misuse(format!(
                 "no {bits} bits can be compared of elements of {}",
@@ -92,47 +97,53 @@ impl SeatParty {
             )));
         }
         if self.left_out(("equal", ring, bits), len, |q| q.equal(len, bits)) {
-            return Ok(SharedVector::zero(VectorRing::Z2, len));
+            return x.zeros(self, VectorRing::Z2, len);
+        }
+        if let Some(both) = V::onto_device(self, &[x, y])? {
+            let same = self.equal(session, &both[0], &both[1], bits)?;
+            return Ok(V::from_device(self, vec![same])?.remove(0));
         }
         let shape = (VectorRing::Z2, bits as usize * VectorRing::Z2.blocks(len) * 128);
-        let entry = |side: Side| {
-            let mut value = side.of(&difference, self.seat());
-            if side == Side::High {
-                value.iter_mut().for_each(|v| *v = ring.sub(Block::ZERO, *v));
-            }
-            let planes = transpose(ring, len, &value, bits);
-            let value = planes.iter().flat_map(|plane| plane.iter()).copied().collect();
-            SideEntry { side, shape, value: Zeroizing::new(value) }
-        };
-        let entries = Side::BOTH.map(entry);
-        let entered = self.enter_sides(session, &entries)?;
-        let agree = not(&entered[0].plus(&entered[1])?, self.seat());
-        self.all(session, cut(&agree, &vec![len; bits as usize]))
+        let mut entries = Vec::new();
+        for side in Side::BOTH {
+            let difference = if side == Side::Low { self.minus(x, y)? } else { self.minus(y, x)? };
+            let known = difference.side(self, side)?;
+            let value = V::planes(self, (ring, len), &[known], (0, bits))?;
+            entries.push(SideEntry { side, shape, value });
+        }
+        let entered = x.enter(self, session, entries)?;
+        let agree = V::combine(self, &[(&entered[0], 1), (&entered[1], 1)], Some((crate::Seat::ALL[0], 1)))?;
+        self.all(session, agree.cut(&vec![len; bits as usize]))
     }
 
     /// a < b of words.
     ///
     /// # Errors
     /// As [`SeatParty::less`].
-    pub fn less_words(
+    pub fn less_words<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        a: &Planes,
-        b: &Planes,
+        a: &Planes<V>,
+        b: &Planes<V>,
         signed: bool,
-    ) -> Result<SharedVector, Error> {
+    ) -> Result<V, Error> {
         a.same_shape(b)?;
         let (len, width) = (a.len(), a.width());
         if self.left_out(("less", VectorRing::Z2, width), len, |q| q.less_words(len, width)) {
-            return Ok(SharedVector::zero(VectorRing::Z2, len));
+            return a.planes()[0].zeros(self, VectorRing::Z2, len);
         }
-        let mut complement: Vec<SharedVector> =
-            a.planes().iter().map(|plane| not(plane, self.seat())).collect();
+        if let Some([a, b]) = Planes::onto_device(self, [a, b])? {
+            let below = self.less_words(session, &a, &b, signed)?;
+            return Ok(V::from_device(self, vec![below])?.remove(0));
+        }
+        let mut complement = a.planes().iter().map(|plane| self.not(plane)).collect::<Result<Vec<_>, _>>()?;
         let mut b = b.planes().to_vec();
         if signed {
             // The signs change places: a negative number is the smaller one.
             for planes in [&mut complement, &mut b] {
-                planes.last_mut().into_iter().for_each(|top| *top = not(top, self.seat()));
+                if let Some(top) = planes.last_mut() {
+                    *top = self.not(top)?;
+                }
             }
         }
         let nodes = self.word_nodes(session, &complement, &b)?;
@@ -143,18 +154,22 @@ impl SeatParty {
     ///
     /// # Errors
     /// As [`SeatParty::less`].
-    pub fn equal_words(
+    pub fn equal_words<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        a: &Planes,
-        b: &Planes,
-    ) -> Result<SharedVector, Error> {
+        a: &Planes<V>,
+        b: &Planes<V>,
+    ) -> Result<V, Error> {
         a.same_shape(b)?;
         let (len, width) = (a.len(), a.width());
         if self.left_out(("equal", VectorRing::Z2, width), len, |q| q.equal_words(len, width)) {
-            return Ok(SharedVector::zero(VectorRing::Z2, len));
+            return a.planes()[0].zeros(self, VectorRing::Z2, len);
         }
-        let agree = |(a, b): (&SharedVector, &SharedVector)| Ok(not(&a.plus(b)?, self.seat()));
+        if let Some([a, b]) = Planes::onto_device(self, [a, b])? {
+            let same = self.equal_words(session, &a, &b)?;
+            return Ok(V::from_device(self, vec![same])?.remove(0));
+        }
+        let agree = |(a, b): (&V, &V)| V::combine(self, &[(a, 1), (b, 1)], Some((crate::Seat::ALL[0], 1)));
         let planes = a.planes().iter().zip(b.planes()).map(agree).collect::<Result<_, Error>>()?;
         self.all(session, planes)
     }
@@ -163,46 +178,55 @@ impl SeatParty {
     ///
     /// # Errors
     /// As [`SeatParty::less`].
-    pub fn select_words(
+    pub fn select_words<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        condition: &SharedVector,
-        a: &Planes,
-        b: &Planes,
-    ) -> Result<Planes, Error> {
+        condition: &V,
+        a: &Planes<V>,
+        b: &Planes<V>,
+    ) -> Result<Planes<V>, Error> {
         a.same_shape(b)?;
-        let differences =
-            a.planes().iter().zip(b.planes()).map(|(a, b)| a.plus(b)).collect::<Result<Vec<_>, _>>()?;
+        let mut differences = Vec::new();
+        for (a, b) in a.planes().iter().zip(b.planes()) {
+            differences.push(self.plus(a, b)?);
+        }
         let pairs: Vec<_> = differences.iter().map(|difference| (condition, difference)).collect();
         let chosen = self.ands(session, &pairs)?;
-        Planes::new(chosen.iter().zip(b.planes()).map(|(c, b)| c.plus(b)).collect::<Result<_, _>>()?)
+        let planes = chosen.iter().zip(b.planes()).map(|(c, b)| self.plus(c, b));
+        Planes::new(planes.collect::<Result<_, _>>()?)
     }
 
     /// `condition ? a : b` by 0 or 1 over the same ring. One round.
     ///
     /// # Errors
     /// As [`SeatParty::multiply`].
-    pub fn select(
+    pub fn select<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        condition: &SharedVector,
-        a: &SharedVector,
-        b: &SharedVector,
-    ) -> Result<SharedVector, Error> {
-        self.multiply(session, condition, &a.minus(b)?)?.plus(b)
+        condition: &V,
+        a: &V,
+        b: &V,
+    ) -> Result<V, Error> {
+        let difference = self.minus(a, b)?;
+        let chosen = condition.product(self, session, &difference)?;
+        self.plus(&chosen, b)
     }
 
     /// `condition ? a : b` of elements by a bit. Three rounds.
     ///
     /// # Errors
     /// As [`SeatParty::bits_to_ring`] and [`SeatParty::multiply`].
-    pub fn select_by_bit(
+    pub fn select_by_bit<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        condition: &SharedVector,
-        a: &SharedVector,
-        b: &SharedVector,
-    ) -> Result<SharedVector, Error> {
+        condition: &V,
+        a: &V,
+        b: &V,
+    ) -> Result<V, Error> {
+        if let Some(all) = V::onto_device(self, &[condition, a, b])? {
+            let chosen = self.select_by_bit(session, &all[0], &all[1], &all[2])?;
+            return Ok(V::from_device(self, vec![chosen])?.remove(0));
+        }
         let condition = self.bits_to_ring(session, a.ring(), &[condition])?;
         self.select(session, &condition[0], a, b)
     }
@@ -211,16 +235,16 @@ impl SeatParty {
     ///
     /// # Errors
     /// As [`SeatParty::less`].
-    pub fn min_max(
+    pub fn min_max<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        x: &SharedVector,
-        y: &SharedVector,
+        x: &V,
+        y: &V,
         number: Number,
-    ) -> Result<(SharedVector, SharedVector), Error> {
+    ) -> Result<(V, V), Error> {
         let below = self.less(session, x, y, number)?;
         let least = self.select_by_bit(session, &below, x, y)?;
-        let most = x.plus(y)?.minus(&least)?;
+        let most = V::combine(self, &[(x, 1), (y, 1), (&least, u128::MAX)], None)?;
         Ok((least, most))
     }
 }

@@ -25,13 +25,14 @@
 //! | word to ring, w the ring's | about 24 w bits + e | 2 + 2 log2(w) |
 
 use crate::vectors::adder::{CARRY_GROUP, DigitGroup, SUM_GROUP, group_sizes};
-use crate::vectors::planes::{gather, not, transpose};
-use crate::vectors::sides::{ClearVector, Shape, Side, SideEntry, concat, cut, low_bits, power, sum};
+use crate::vectors::arithmetic::{ArithmeticShares, alike};
+use crate::vectors::sides::{Shape, Side, SideEntry, power};
+use crate::vectors::spare::zeros;
 use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
+use accel::planes_of;
 use base::Error;
 use kernels::Block;
 use net::Session;
-use zeroize::Zeroizing;
 
 /// Bits of a word from which on conversion to a ring goes through a mask.
 pub const DIRECT_BITS: u32 = 4;
@@ -44,18 +45,13 @@ fn direct(len: usize, width: u32) -> bool {
     width <= DIRECT_BITS || len <= FEW
 }
 
-/// Bits in the clear as elements, where they are known.
-pub(crate) fn expand(ring: VectorRing, len: usize, bits: &ClearVector) -> ClearVector {
-    gather(ring, len, std::slice::from_ref(bits))
-}
-
 /// The lowest bit of every element: local, since summands modulo 2 are summands modulo 2.
 #[must_use]
 pub fn lowest(x: &SharedVector) -> SharedVector {
     let plane = |part: &[Block]| {
-        let clear = Zeroizing::new(part.to_vec());
-        let planes = transpose(x.ring(), x.len(), &clear, 1);
-        planes[0].to_vec()
+        let mut plane = zeros(VectorRing::Z2.blocks(x.len()));
+        planes_of(x.ring(), part, 0, &mut [&mut plane]);
+        plane
     };
     SharedVector::from_parts(VectorRing::Z2, x.len(), x.parts().map(plane))
 }
@@ -86,19 +82,29 @@ impl SeatParty {
     ///
     /// # Errors
     /// A width that the ring does not have, and those of the messages.
-    pub fn bits(&mut self, session: &mut Session, x: &SharedVector, width: u32) -> Result<Planes, Error> {
+    pub fn bits<V: ArithmeticShares>(
+        &mut self,
+        session: &mut Session,
+        x: &V,
+        width: u32,
+    ) -> Result<Planes<V>, Error> {
         within(x.ring(), width, 1)?;
         if width == 1 {
-            return Planes::new(vec![lowest(x)]);
+            return Planes::new(vec![x.lowest(self)?]);
         }
         let (ring, len) = (x.ring(), x.len());
         if self.left_out(("bits", ring, width), len, |q| q.bits(ring, len, width)) {
-            return Planes::new(vec![SharedVector::zero(VectorRing::Z2, len); width as usize]);
+            return Planes::new(vec![x.zeros(self, VectorRing::Z2, len)?; width as usize]);
+        }
+        if let Some(x) = V::onto_device(self, &[x])? {
+            let bits = self.bits(session, &x[0], width)?;
+            return Planes::from_device(self, bits);
         }
         let (groups, _) = self.enter_groups(session, &[x], (width, SUM_GROUP), false)?;
         let sizes = group_sizes(width, SUM_GROUP);
         // Of the lowest bits of every group: what they do with carries. Those of the lowest group come first.
-        let runs = carrying(&sizes).map(|(i, bits)| groups[i].lowest(bits)).collect::<Result<Vec<_>, _>>()?;
+        let runs = carrying(&sizes).map(|(i, bits)| groups[i].lowest(self, bits));
+        let runs = runs.collect::<Result<Vec<_>, _>>()?;
         let of_lowest = carrying(&sizes).filter(|&(i, _)| i == 0).count();
         let nodes = self.nodes(session, &runs, of_lowest)?;
         let (mut whole, mut inner) = (Vec::new(), Vec::new());
@@ -112,90 +118,103 @@ impl SeatParty {
         let mut passed = self.ands(session, &passing.collect::<Vec<_>>())?.into_iter();
         let mut planes = self.half_sums(&groups, &sizes)?;
         for (i, bits, node) in inner {
+            let passed = node.propagate.map(|_| passed.next().expect("one carry passed on per run"));
             let plane = &mut planes[i * SUM_GROUP as usize + bits as usize];
-            plane.add(&node.generate)?;
-            if node.propagate.is_some() {
-                plane.add(&passed.next().expect("one carry passed on per run"))?;
-            }
+            plane.gain(self, &node.generate)?;
+            passed.iter().try_for_each(|passed| plane.gain(self, passed))?;
         }
         for (i, carry) in carries.iter().enumerate() {
-            planes[(i + 1) * SUM_GROUP as usize].add(carry)?;
+            planes[(i + 1) * SUM_GROUP as usize].gain(self, carry)?;
         }
         // Planes of whole blocks become planes of the vector's length.
-        Planes::new(planes.iter().map(|plane| cut(plane, &[x.len()]).remove(0)).collect())
+        Planes::new(planes.iter().map(|plane| shorten(plane, len)).collect())
     }
 
-    fn half_sums(&self, groups: &[DigitGroup], sizes: &[u32]) -> Result<Vec<SharedVector>, Error> {
-        groups.iter().zip(sizes).flat_map(|(group, &size)| (0..size).map(|i| group.half_sum(i))).collect()
+    fn half_sums<V: ArithmeticShares>(
+        &mut self,
+        groups: &[DigitGroup<V>],
+        sizes: &[u32],
+    ) -> Result<Vec<V>, Error> {
+        let bits = groups.iter().zip(sizes).flat_map(|(group, &size)| (0..size).map(move |i| (group, i)));
+        bits.map(|(group, i)| group.half_sum(self, i)).collect()
     }
 
     /// Bit `index` of every element of several vectors of one shape.
     ///
     /// # Errors
     /// As [`SeatParty::bits`].
-    pub fn bit(
+    pub fn bit<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        values: &[&SharedVector],
+        values: &[&V],
         index: u32,
-    ) -> Result<Vec<SharedVector>, Error> {
+    ) -> Result<Vec<V>, Error> {
         let Some(first) = values.first() else { return Ok(Vec::new()) };
         within(first.ring(), index + 1, 1)?;
-        values.iter().try_for_each(|value| value.same_shape(first))?;
+        values.iter().try_for_each(|value| alike(*value, *first))?;
         if index == 0 {
-            return Ok(values.iter().map(|value| lowest(value)).collect());
+            return values.iter().map(|value| value.lowest(self)).collect();
         }
         let (all, len) = (values.len(), first.len());
         if self.left_out(("bit", first.ring(), index), all * len, |q| q.bit(len, all, index)) {
-            return Ok(vec![SharedVector::zero(VectorRing::Z2, len); all]);
+            return Ok(vec![first.zeros(self, VectorRing::Z2, len)?; all]);
+        }
+        if let Some(values) = V::onto_device(self, values)? {
+            let bits = self.bit(session, &values.iter().collect::<Vec<_>>(), index)?;
+            return V::from_device(self, bits);
         }
         let (groups, tops) = self.enter_groups(session, values, (index, CARRY_GROUP), true)?;
         let nodes = self.nodes(session, &groups, 1)?;
         let carry = self.carry_out(session, nodes)?;
-        let all = sum((VectorRing::Z2, carry.len()), tops.iter().chain([&carry]))?;
-        Ok(cut(&all, &vec![first.len(); values.len()]))
+        let all = self.sum_of(tops.iter().chain([&carry]))?;
+        Ok(all.cut(&vec![len; values.len()]))
     }
 
     /// Whether the lowest `bits` bits of both sides of every element have a carry.
-    pub(crate) fn carry_of_sides(
+    pub(crate) fn carry_of_sides<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        x: &SharedVector,
+        x: &V,
         bits: u32,
-    ) -> Result<SharedVector, Error> {
+    ) -> Result<V, Error> {
         let (groups, _) = self.enter_groups(session, &[x], (bits, CARRY_GROUP), false)?;
         let nodes = self.nodes(session, &groups, 1)?;
         let carry = self.carry_out(session, nodes)?;
-        Ok(cut(&carry, &[x.len()]).remove(0))
+        Ok(shorten(&carry, x.len()))
     }
 
     /// Bits over a ring: 0 or 1. Two rounds, 6 elements per bit.
     ///
     /// # Errors
     /// A ring of bits, planes that differ in length, and those of joint inputs.
-    pub fn bits_to_ring(
+    pub fn bits_to_ring<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
         ring: VectorRing,
-        bits: &[&SharedVector],
-    ) -> Result<Vec<SharedVector>, Error> {
+        bits: &[&V],
+    ) -> Result<Vec<V>, Error> {
         arithmetic(ring)?;
         let Some(first) = bits.first() else { return Ok(Vec::new()) };
         let (len, alike) = (first.len(), bits.iter().all(|bit| bit.len() == first.len()));
         let price = |q: &mut RoundQuote| q.bits_to_ring(ring, len, bits.len());
         if alike && self.left_out(("bits to ring", ring, 1), bits.len() * len, price) {
-            return Ok(vec![SharedVector::zero(ring, len); bits.len()]);
+            return Ok(vec![first.zeros(self, ring, len)?; bits.len()]);
         }
-        let all = concat(VectorRing::Z2, bits);
-        let entry = |side: Side| {
-            let value = expand(ring, all.len(), &side.of(&all, self.seat()));
-            SideEntry { side, shape: (ring, all.len()), value }
-        };
-        let entries = Side::BOTH.map(entry);
-        let entered = self.enter_sides(session, &entries)?;
+        if let Some(bits) = V::onto_device(self, bits)? {
+            let elements = self.bits_to_ring(session, ring, &bits.iter().collect::<Vec<_>>())?;
+            return V::from_device(self, elements);
+        }
+        let all = V::concat(self, bits)?;
+        let shape = (ring, all.len());
+        let mut entries = Vec::new();
+        for side in Side::BOTH {
+            let known = all.side(self, side)?;
+            entries.push(SideEntry { side, shape, value: V::elements(self, shape, &known, 1)? });
+        }
+        let entered = all.enter(self, session, entries)?;
         let result = self.exclusive_or(session, &entered[0], &entered[1])?;
-        let padded: Vec<usize> = bits.iter().map(|bit| bit.blocks() * 128).collect();
-        let cut = cut(&result, &padded);
+        let padded: Vec<usize> = bits.iter().map(|bit| VectorRing::Z2.blocks(bit.len()) * 128).collect();
+        let cut = result.cut(&padded);
         Ok(cut.iter().zip(bits).map(|(x, bit)| shorten(x, bit.len())).collect())
     }
 
@@ -203,135 +222,135 @@ impl SeatParty {
     ///
     /// # Errors
     /// A width that the ring does not have, and those of the messages.
-    pub fn word_to_ring(
+    pub fn word_to_ring<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
         ring: VectorRing,
-        word: &Planes,
-    ) -> Result<SharedVector, Error> {
+        word: &Planes<V>,
+    ) -> Result<V, Error> {
         within(ring, word.width(), 1)?;
         let (len, width) = (word.len(), word.width());
         if self.left_out(("word to ring", ring, width), len, |q| q.word_to_ring(ring, len, width)) {
-            return Ok(SharedVector::zero(ring, len));
+            return word.planes()[0].zeros(self, ring, len);
+        }
+        if let Some([word]) = Planes::onto_device(self, [word])? {
+            let x = self.word_to_ring(session, ring, &word)?;
+            return Ok(V::from_device(self, vec![x])?.remove(0));
         }
         if direct(len, width) {
-            return self.bits_to_ring_at_once(session, (ring, word.len()), word);
+            return self.bits_to_ring_at_once(session, (ring, len), word);
         }
-        self.word_to_ring_masked(session, (ring, word.len()), word)
+        self.word_to_ring_masked(session, (ring, len), word)
     }
 
     /// Words over a ring, as two's complement.
     ///
     /// # Errors
     /// As [`SeatParty::word_to_ring`].
-    pub fn signed_word_to_ring(
+    pub fn signed_word_to_ring<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
         ring: VectorRing,
-        word: &Planes,
-    ) -> Result<SharedVector, Error> {
+        word: &Planes<V>,
+    ) -> Result<V, Error> {
         let mut planes = word.planes().to_vec();
         if let Some(top) = planes.last_mut() {
-            *top = not(top, self.seat());
+            *top = self.not(top)?;
         }
         let shifted = self.word_to_ring(session, ring, &Planes::new(planes)?)?;
-        Ok(shifted.offset(self.seat(), power(ring, word.width() - 1).wrapping_neg()))
+        self.affine(&shifted, 1, power(ring, word.width() - 1).wrapping_neg())
     }
 
-    fn bits_to_ring_at_once(
+    fn bits_to_ring_at_once<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
         shape: Shape,
-        word: &Planes,
-    ) -> Result<SharedVector, Error> {
-        let (ring, len) = shape;
+        word: &Planes<V>,
+    ) -> Result<V, Error> {
         let mut entries = Vec::new();
         for side in Side::BOTH {
-            let value = |plane: &SharedVector| expand(ring, len, &side.of(plane, self.seat()));
-            entries.extend(word.planes().iter().map(|plane| SideEntry { side, shape, value: value(plane) }));
+            for plane in word.planes() {
+                let known = plane.side(self, side)?;
+                entries.push(SideEntry { side, shape, value: V::elements(self, shape, &known, 1)? });
+            }
         }
-        let entered = self.enter_sides(session, &entries)?;
-        let width = word.planes().len();
-        let (low, high) = entered.split_at(width);
-        let weighted: Vec<SharedVector> = low.iter().enumerate().map(|(i, x)| x.times(1 << i)).collect();
-        let doubled: Vec<SharedVector> = weighted.iter().map(|x| x.times(2)).collect();
-        let products = self.cross(session, shape, &[doubled.iter().zip(high).collect()])?;
-        let high: Vec<SharedVector> = high.iter().enumerate().map(|(i, x)| x.times(1 << i)).collect();
-        sum(shape, weighted.iter().chain(&high))?.minus(&products[0])
+        let entered = word.planes()[0].enter(self, session, entries)?;
+        let (low, high) = entered.split_at(word.planes().len());
+        let mut doubled = Vec::new();
+        for (i, x) in low.iter().enumerate() {
+            doubled.push(self.affine(x, 2_u128.wrapping_shl(i as u32), 0)?);
+        }
+        let products = V::cross(self, session, &[doubled.iter().zip(high).collect()])?;
+        let weighted = low.iter().enumerate().chain(high.iter().enumerate()).map(|(i, x)| (x, 1 << i));
+        let terms: Vec<(&V, u128)> = weighted.chain([(&products[0], u128::MAX)]).collect();
+        V::combine(self, &terms, None)
     }
 
-    fn word_to_ring_masked(
+    fn word_to_ring_masked<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
         shape: Shape,
-        word: &Planes,
-    ) -> Result<SharedVector, Error> {
-        let ((ring, len), width, me) = (shape, word.width(), self.seat());
+        word: &Planes<V>,
+    ) -> Result<V, Error> {
+        let ((ring, len), width, near) = (shape, word.width(), &word.planes()[0]);
         let narrow = width < ring.bits();
-        let mask = self.random_side(Side::High, shape, ring.bits());
-        let mut clear = Side::High.of(&mask, me);
-        clear.iter_mut().for_each(|block| *block = low_bits(ring, *block, width));
-        let planes = transpose(ring, len, &clear, width);
-        let bits = planes.iter().flat_map(|plane| plane.iter()).copied().collect::<Vec<_>>();
+        let mask = near.random(self, Side::High, shape, ring.bits())?;
+        let clear = mask.side(self, Side::High)?;
+        let clear = V::shifted(self, ring, &clear, 0, false, width)?;
+        let bits = V::planes(self, shape, std::slice::from_ref(&clear), (0, width))?;
         let lens = vec![len; width as usize];
         let of_planes = (VectorRing::Z2, width as usize * VectorRing::Z2.blocks(len) * 128);
-        let mut entries = vec![SideEntry { side: Side::High, shape: of_planes, value: Zeroizing::new(bits) }];
+        let mut entries = vec![SideEntry { side: Side::High, shape: of_planes, value: bits }];
         if narrow {
             entries.push(SideEntry { side: Side::High, shape, value: clear });
         }
-        let mut entered = self.enter_sides(session, &entries)?.into_iter();
-        let v = cut(&entered.next().expect("the planes of the mask"), &lens);
+        let mut entered = near.enter(self, session, entries)?.into_iter();
+        let v = entered.next().expect("the planes of the mask").cut(&lens);
         let mask = entered.next().unwrap_or(mask);
-        let complement: Vec<SharedVector> = word.planes().iter().map(|plane| not(plane, me)).collect();
+        let complement = word.planes().iter().map(|plane| self.not(plane)).collect::<Result<Vec<_>, _>>()?;
         let (sums, carry) = self.add_for_mask(session, &complement, &v, narrow)?;
         let u = self.open_to_low(session, shape, &sums)?;
-        let mut x = self.enter_sides(session, &[SideEntry { side: Side::Low, shape, value: u }])?.remove(0);
-        x.add(&mask)?;
-        if let Some(carry) = carry {
-            let carry = self.bits_to_ring(session, ring, &[&carry])?.remove(0);
-            x.sub(&carry.times(power(ring, width)))?;
-        }
-        Ok(x)
+        let u = mask.enter(self, session, vec![SideEntry { side: Side::Low, shape, value: u }])?.remove(0);
+        let Some(carry) = carry else { return self.plus(&u, &mask) };
+        let carry = self.bits_to_ring(session, ring, &[&carry])?.remove(0);
+        let less = power(ring, width).wrapping_neg();
+        V::combine(self, &[(&u, 1), (&mask, 1), (&carry, less)], None)
     }
 
     /// Planes of a + b, and the carry out of the top where it is wanted.
-    fn add_for_mask(
+    fn add_for_mask<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        a: &[SharedVector],
-        b: &[SharedVector],
+        a: &[V],
+        b: &[V],
         carry: bool,
-    ) -> Result<(Vec<SharedVector>, Option<SharedVector>), Error> {
+    ) -> Result<(Vec<V>, Option<V>), Error> {
         let below = if carry { a.len() } else { a.len() - 1 };
         let nodes = self.word_nodes(session, &a[..below], &b[..below])?;
         let mut carries = self.carries(session, &nodes)?;
         let out = if carry { carries.pop() } else { None };
-        let mut sums = a.iter().zip(b).map(|(a, b)| a.plus(b)).collect::<Result<Vec<_>, _>>()?;
-        sums.iter_mut().skip(1).zip(&carries).try_for_each(|(sum, carry)| sum.add(carry))?;
-        Ok((sums, out))
+        Ok((self.sums(a, b, &carries)?, out))
     }
 
     /// Opens ~u to the seats of the low side, as elements u.
-    fn open_to_low(
+    fn open_to_low<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
         (ring, len): Shape,
-        planes: &[SharedVector],
-    ) -> Result<ClearVector, Error> {
+        planes: &[V],
+    ) -> Result<V::Clear, Error> {
         // What fills up the last block of a plane would count as elements of the whole.
-        let planes: Vec<SharedVector> =
-            planes.iter().map(|plane| plane.without_padding().into_owned()).collect();
-        let all = concat(VectorRing::Z2, &planes.iter().collect::<Vec<_>>());
-        let opened = self.open_to(session, &all, &Side::Low.holders())?;
-        let Some(opened) = opened.map(Zeroizing::new) else { return Ok(ClearVector::default()) };
-        let plane = |blocks: &[Block]| Zeroizing::new(blocks.iter().map(|b| Block(!b.0)).collect::<Vec<_>>());
-        Ok(gather(ring, len, &opened.chunks(VectorRing::Z2.blocks(len)).map(plane).collect::<Vec<_>>()))
+        let trimmed = planes.iter().map(|plane| plane.trimmed(self)).collect::<Result<Vec<_>, _>>()?;
+        let all = V::concat(self, &trimmed.iter().collect::<Vec<_>>())?;
+        let opened = all.open_low(self, session)?;
+        let bits = V::flipped(self, &opened)?;
+        V::elements(self, (ring, len), &bits, planes.len() as u32)
     }
 }
 
 /// The first elements of a vector.
-pub(crate) fn shorten(x: &SharedVector, len: usize) -> SharedVector {
-    cut(x, &[len]).remove(0)
+pub(crate) fn shorten<V: ArithmeticShares>(x: &V, len: usize) -> V {
+    x.cut(&[len]).remove(0)
 }
 
 impl RoundQuote {

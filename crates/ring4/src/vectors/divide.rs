@@ -19,8 +19,9 @@
 //! truncations, 6 rounds. In all an integer quotient of 64 bits over Z_2^128 takes 3,980 bytes and 98 rounds,
 //! one of 32 bits over Z_2^64 2,106 bytes and 85 rounds.
 
-use crate::vectors::sides::{power, splat};
+use crate::vectors::sides::power;
 use crate::{Planes, RoundQuote, SeatParty, SharedVector, VectorRing};
+use accel::splat;
 use base::Error;
 use net::Session;
 

@@ -6,33 +6,16 @@
 //!
 //! **Cost.** 6 bits per AND (0.75 B; whole blocks of 128), one round for any number of them.
 
-use crate::vectors::sides::{ClearVector, concat, cut, low_bits};
-use crate::{RoundQuote, Seat, SeatParty, SharedVector, VectorRing};
+use crate::vectors::arithmetic::{ArithmeticShares, alike};
+use crate::{DeviceShares, RoundQuote, Seat, SeatParty, SharedVector, VectorRing};
 use base::Error;
-use kernels::{Block, transpose128};
 use net::Session;
-use zeroize::Zeroizing;
 
 /// A vector of shared words, bit by bit.
 #[derive(Clone)]
-pub struct Planes(Vec<SharedVector>);
+pub struct Planes<V = SharedVector>(Vec<V>);
 
 impl Planes {
-    /// From planes, bit 0 first.
-    ///
-    /// # Errors
-    /// When there is none, or they are not bits of the same length.
-    pub fn new(planes: Vec<SharedVector>) -> Result<Self, Error> {
-        let fits = planes.first().is_some_and(|first| {
-            first.ring() == VectorRing::Z2 && planes.iter().all(|plane| plane.same_shape(first).is_ok())
-        });
-        if fits {
-            Ok(Self(planes))
-        } else {
-            Err(Error::misuse("planes are bits of one length, at least one"))
-        }
-    }
-
     /// Public words.
     #[must_use]
     pub fn public(seat: Seat, width: u32, words: &[u128]) -> Self {
@@ -41,6 +24,23 @@ impl Planes {
             SharedVector::public(VectorRing::Z2, words.len(), seat, &crate::pack(VectorRing::Z2, &bit(i)))
         };
         Self((0..width).map(plane).collect())
+    }
+}
+
+impl<V: ArithmeticShares> Planes<V> {
+    /// From planes, bit 0 first.
+    ///
+    /// # Errors
+    /// When there is none, or they are not bits of the same length.
+    pub fn new(planes: Vec<V>) -> Result<Self, Error> {
+        let fits = planes.first().is_some_and(|first| {
+            first.ring() == VectorRing::Z2 && planes.iter().all(|plane| alike(plane, first).is_ok())
+        });
+        if fits {
+            Ok(Self(planes))
+        } else {
+            Err(Error::misuse("planes are bits of one length, at least one"))
+        }
     }
 
     /// Bits of a word.
@@ -63,13 +63,13 @@ impl Planes {
 
     /// The planes, bit 0 first.
     #[must_use]
-    pub fn planes(&self) -> &[SharedVector] {
+    pub fn planes(&self) -> &[V] {
         &self.0
     }
 
     /// The planes, bit 0 first.
     #[must_use]
-    pub fn into_planes(self) -> Vec<SharedVector> {
+    pub fn into_planes(self) -> Vec<V> {
         self.0
     }
 
@@ -80,57 +80,28 @@ impl Planes {
         let shape = |p: &Self| format!("{} words of {} bits", p.len(), p.width());
         Err(Error::misuse(format!("{} and {} do not fit", shape(self), shape(other))))
     }
-}
 
-/// The complement of shared bits.
-#[must_use]
-pub(crate) fn not(x: &SharedVector, seat: Seat) -> SharedVector {
-    x.offset(seat, 1)
-}
+    /// Zeros of the same shape.
+    pub(crate) fn zeros(&self, party: &mut SeatParty) -> Result<Self, Error> {
+        let zero = self.0[0].zeros(party, VectorRing::Z2, self.len())?;
+        Ok(Self(vec![zero; self.0.len()]))
+    }
 
-/// Planes `0 .. width` of elements in the clear, where they are known.
-pub(crate) fn transpose(ring: VectorRing, len: usize, value: &ClearVector, width: u32) -> Vec<ClearVector> {
-    let blocks = VectorRing::Z2.blocks(len);
-    if value.is_empty() {
-        return vec![ClearVector::default(); width as usize];
+    /// As [`ArithmeticShares::onto_device`].
+    pub(crate) fn onto_device<const N: usize>(
+        party: &mut SeatParty,
+        words: [&Self; N],
+    ) -> Result<Option<[Planes<DeviceShares>; N]>, Error> {
+        let all: Vec<&V> = words.iter().flat_map(|word| &word.0).collect();
+        let Some(all) = V::onto_device(party, &all)? else { return Ok(None) };
+        let mut all = all.into_iter();
+        Ok(Some(words.map(|word| Planes(all.by_ref().take(word.0.len()).collect()))))
     }
-    let mut planes = vec![Zeroizing::new(vec![Block::ZERO; blocks]); width as usize];
-    let mut rows = Zeroizing::new([Block::ZERO; 128]);
-    let mut columns = Zeroizing::new([Block::ZERO; 128]);
-    for block in 0..blocks {
-        for (i, row) in rows.iter_mut().enumerate() {
-            let at = block * 128 + i;
-            let lane = (at % ring.lanes()) as u32;
-            let of = |x: &Block| low_bits(VectorRing::Z128, Block(x.0 >> (lane * ring.bits())), ring.bits());
-            *row = value.get(at / ring.lanes()).map_or(Block::ZERO, of);
-        }
-        transpose128(&*rows, &mut *columns);
-        planes.iter_mut().zip(columns.iter()).for_each(|(plane, &column)| plane[block] = column);
-    }
-    planes
-}
 
-/// The inverse of [`transpose`]: elements of planes in the clear, where they are known.
-pub(crate) fn gather(ring: VectorRing, len: usize, planes: &[ClearVector]) -> ClearVector {
-    let mut value = ClearVector::default();
-    if planes[0].is_empty() {
-        return value;
+    /// As [`ArithmeticShares::from_device`].
+    pub(crate) fn from_device(party: &mut SeatParty, words: Planes<DeviceShares>) -> Result<Self, Error> {
+        V::from_device(party, words.0).map(Self)
     }
-    value.resize(ring.blocks(len), Block::ZERO);
-    let mut rows = Zeroizing::new([Block::ZERO; 128]);
-    let mut columns = Zeroizing::new([Block::ZERO; 128]);
-    for block in 0..VectorRing::Z2.blocks(len) {
-        rows.iter_mut().zip(planes).for_each(|(row, plane)| *row = plane[block]);
-        transpose128(&*rows, &mut *columns);
-        for (i, column) in columns.iter().enumerate() {
-            let at = block * 128 + i;
-            let lane = (at % ring.lanes()) as u32;
-            if let Some(into) = value.get_mut(at / ring.lanes()) {
-                into.0 |= column.0 << (lane * ring.bits());
-            }
-        }
-    }
-    value
 }
 
 impl SeatParty {
@@ -138,29 +109,29 @@ impl SeatParty {
     ///
     /// # Errors
     /// Shapes that differ within a pair, and those of [`SeatParty::multiply`].
-    pub fn ands(
+    pub fn ands<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        pairs: &[(&SharedVector, &SharedVector)],
-    ) -> Result<Vec<SharedVector>, Error> {
-        pairs.iter().try_for_each(|(x, y)| x.same_shape(y))?;
+        pairs: &[(&V, &V)],
+    ) -> Result<Vec<V>, Error> {
+        pairs.iter().try_for_each(|(x, y)| alike(*x, *y))?;
         if pairs.iter().any(|(x, _)| x.ring() != VectorRing::Z2) {
             return Err(Error::misuse("an AND is of bits"));
         }
         if pairs.is_empty() {
             return Ok(Vec::new());
         }
-        let (left, right): (Vec<&SharedVector>, Vec<&SharedVector>) = pairs.iter().copied().unzip();
-        let product =
-            self.multiply(session, &concat(VectorRing::Z2, &left), &concat(VectorRing::Z2, &right))?;
-        Ok(cut(&product, &left.iter().map(|x| x.len()).collect::<Vec<_>>()))
+        let (left, right): (Vec<&V>, Vec<&V>) = pairs.iter().copied().unzip();
+        let [x, y] = [V::concat(self, &left)?, V::concat(self, &right)?];
+        let product = x.product(self, session, &y)?;
+        Ok(product.cut(&left.iter().map(|x| x.len()).collect::<Vec<_>>()))
     }
 
     /// The AND of all planes: a tree.
     ///
     /// # Errors
     /// As [`SeatParty::ands`]; when there is no plane.
-    pub fn all(&mut self, session: &mut Session, planes: Vec<SharedVector>) -> Result<SharedVector, Error> {
+    pub fn all<V: ArithmeticShares>(&mut self, session: &mut Session, planes: Vec<V>) -> Result<V, Error> {
         let mut planes = planes;
         while planes.len() > 1 {
             let pairs: Vec<_> = planes.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect();

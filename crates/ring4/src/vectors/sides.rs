@@ -19,42 +19,40 @@
 //! round, one element by every seat. Every vector is entered in two halves, one sent by either seat of its
 //! pair.
 
+pub use crate::vectors::spare::ClearVector;
+use crate::vectors::spare::room;
 use crate::{Joint, RoundQuote, Seat, SeatParty, SharedVector, VectorRing};
-use accel::{BlockHalf, Use};
+use accel::{BlockHalf, Use, splat};
 use base::Error;
 use kernels::{Block, ring_add};
 use net::Session;
 use std::ops::Range;
-use zeroize::Zeroizing;
 
 /// Which two of the four summands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
     /// Summands 0 and 1: seats 2 and 3 know both.
     Low,
     /// Summands 2 and 3: seats 0 and 1 know both.
     High,
 }
 
-/// A vector in the clear, where it is known; empty elsewhere.
-pub(crate) type ClearVector = Zeroizing<Vec<Block>>;
-
 /// Ring and number of elements.
-pub(crate) type Shape = (VectorRing, usize);
+pub type Shape = (VectorRing, usize);
 
 /// A vector that a side knows, to be entered.
-pub(crate) struct SideEntry {
+pub struct SideEntry<C> {
     pub side: Side,
     pub shape: Shape,
-    pub value: ClearVector,
+    pub value: C,
 }
 
 /// A product of a low and a high value, one term of a sum.
-pub(crate) type Term<'a> = (&'a SharedVector, &'a SharedVector);
+pub type Term<'a, V> = (&'a V, &'a V);
 
 /// Summands of the low and the high factor, and who sends, vouches and receives: every seat sends and
 /// receives once.
-const CROSSES: [([usize; 2], [usize; 3]); 4] =
+pub(crate) const CROSSES: [([usize; 2], [usize; 3]); 4] =
     [([0, 2], [3, 1, 2]), ([0, 3], [1, 2, 0]), ([1, 2], [0, 3, 1]), ([1, 3], [2, 0, 3])];
 
 impl Side {
@@ -85,35 +83,20 @@ impl Side {
 
     /// This side's sum, where it is known.
     pub fn of(self, x: &SharedVector, seat: Seat) -> ClearVector {
-        let mut sum = ClearVector::default();
-        if self.known_to(seat) {
-            let [a, b] = self.summands().map(|s| seat.part_of(s).expect("a holder holds both"));
-            sum.extend_from_slice(x.parts()[a]);
-            ring_add(x.ring(), &mut sum, x.parts()[b]);
+        if !self.known_to(seat) {
+            return ClearVector::default();
         }
+        let [a, b] = self.summands().map(|s| seat.part_of(s).expect("a holder holds both"));
+        let mut sum = ClearVector::copied(x.parts()[a]);
+        ring_add(x.ring(), &mut sum, x.parts()[b]);
         sum
-    }
-
-    /// A public number for all elements, shared in this side's first summand.
-    pub fn constant(self, (ring, len): Shape, seat: Seat, block: Block) -> SharedVector {
-        SharedVector::known_but_to(ring, len, seat, self.summands()[0], &vec![block; ring.blocks(len)])
     }
 }
 
 /// The halves of a vector that are not empty, with the channel of each.
-fn halves(side: Side, blocks: usize) -> impl Iterator<Item = ([Seat; 3], Range<usize>)> {
+pub(crate) fn halves(side: Side, blocks: usize) -> impl Iterator<Item = ([Seat; 3], Range<usize>)> {
     let ranges = BlockHalf::BOTH.map(|half| half.range(blocks));
     side.channels().into_iter().zip(ranges).filter(|(_, range)| !range.is_empty())
-}
-
-/// The result of a sum of shares of one shape.
-pub(crate) fn sum<'a>(
-    shape: Shape,
-    terms: impl IntoIterator<Item = &'a SharedVector>,
-) -> Result<SharedVector, Error> {
-    let mut sum = SharedVector::zero(shape.0, shape.1);
-    terms.into_iter().try_for_each(|term| sum.add(term))?;
-    Ok(sum)
 }
 
 impl SeatParty {
@@ -121,7 +104,7 @@ impl SeatParty {
     pub(crate) fn enter_sides(
         &mut self,
         session: &mut Session,
-        entries: &[SideEntry],
+        entries: &[SideEntry<ClearVector>],
     ) -> Result<Vec<SharedVector>, Error> {
         let mut joints = Vec::new();
         for entry in entries {
@@ -137,7 +120,7 @@ impl SeatParty {
         let mut entered = Vec::with_capacity(entries.len());
         for entry in entries {
             let (ring, len) = entry.shape;
-            let mut parts: [Vec<Block>; 3] = Default::default();
+            let mut parts: [Vec<Block>; 3] = std::array::from_fn(|_| room(ring.blocks(len)));
             for (_, piece) in halves(entry.side, ring.blocks(len)).zip(results.by_ref()) {
                 parts.iter_mut().zip(piece.parts()).for_each(|(part, piece)| part.extend_from_slice(piece));
             }
@@ -151,7 +134,7 @@ impl SeatParty {
         &mut self,
         session: &mut Session,
         (ring, len): Shape,
-        sums: &[Vec<Term<'_>>],
+        sums: &[Vec<Term<'_, SharedVector>>],
     ) -> Result<Vec<SharedVector>, Error> {
         let (blocks, me) = (ring.blocks(len), self.seat());
         let all = sums.len() * blocks * ring.lanes();
@@ -160,7 +143,7 @@ impl SeatParty {
             let (Some(low), Some(high)) = (me.part_of(Seat::new(low)), me.part_of(Seat::new(high))) else {
                 continue;
             };
-            value.resize(sums.len() * blocks, Block::ZERO);
+            *value = ClearVector::zeros(sums.len() * blocks);
             for (terms, value) in sums.iter().zip(value.chunks_mut(blocks.max(1))) {
                 for (x, y) in terms {
                     let factors = x.parts()[low].iter().zip(y.parts()[high]);
@@ -168,23 +151,14 @@ impl SeatParty {
                 }
             }
         }
-        let joint = |(([_, _], seats), value): (([usize; 2], [usize; 3]), &ClearVector)| {
-            let [sender, voucher, receiver] = seats.map(Seat::new);
-            (sender, voucher, receiver, value.clone())
+        let joint = |((_, seats), value)| {
+            let [sender, voucher, receiver] = <[usize; 3]>::map(seats, Seat::new);
+            let value: &ClearVector = value;
+            Joint { sender, voucher, receiver, ring, len: all, value }
         };
-        let parts: Vec<_> = CROSSES.into_iter().zip(&values).map(joint).collect();
-        let joints: Vec<_> = parts
-            .iter()
-            .map(|&(sender, voucher, receiver, ref value)| Joint {
-                sender,
-                voucher,
-                receiver,
-                ring,
-                len: all,
-                value,
-            })
-            .collect();
-        let total = sum((ring, all), &self.joint(session, &joints)?)?;
+        let joints: Vec<_> = CROSSES.into_iter().zip(&values).map(joint).collect();
+        let entered = self.joint(session, &joints)?;
+        let total = self.sum_of(&entered)?;
         Ok(cut(&total, &vec![len; sums.len()]))
     }
 
@@ -224,7 +198,7 @@ impl RoundQuote {
 /// Vectors behind each other, each in whole blocks.
 pub(crate) fn concat(ring: VectorRing, vectors: &[&SharedVector]) -> SharedVector {
     let parts: [Vec<Block>; 3] =
-        std::array::from_fn(|k| vectors.iter().flat_map(|x| x.parts()[k]).copied().collect());
+        std::array::from_fn(|k| ClearVector::joined(vectors.iter().map(|x| x.parts()[k])).into_blocks());
     let len = parts[0].len() * ring.lanes();
     SharedVector::from_parts(ring, len, parts)
 }
@@ -235,18 +209,13 @@ pub(crate) fn cut(all: &SharedVector, lens: &[usize]) -> Vec<SharedVector> {
     let mut piece = |&len: &usize| {
         let range = from..from + ring.blocks(len);
         from = range.end;
-        SharedVector::from_parts(ring, len, all.parts().map(|part| part[range.clone()].to_vec()))
+        SharedVector::from_parts(
+            ring,
+            len,
+            all.parts().map(|part| ClearVector::copied(&part[range.clone()]).into_blocks()),
+        )
     };
     lens.iter().map(&mut piece).collect()
-}
-
-/// A number in every element of a block.
-pub(crate) fn splat(ring: VectorRing, number: u128) -> Block {
-    match ring {
-        VectorRing::Z128 => Block(number),
-        VectorRing::Z64 => Block(u128::from(number as u64) * ((1 << 64) | 1)),
-        VectorRing::Z2 => Block(if number & 1 == 1 { u128::MAX } else { 0 }),
-    }
 }
 
 /// A power of two, or 0 where it is beyond the ring.
@@ -258,15 +227,6 @@ pub(crate) fn power(ring: VectorRing, exponent: u32) -> u128 {
 pub(crate) fn low_bits(ring: VectorRing, block: Block, bits: u32) -> Block {
     let mask = if bits >= ring.bits() { u128::MAX } else { power(ring, bits).wrapping_sub(1) };
     Block(block.0 & splat(ring, mask).0)
-}
-
-/// Elements divided by `2^bits`, rounded down; unsigned.
-pub(crate) fn shift_right(ring: VectorRing, block: Block, bits: u32) -> Block {
-    if bits >= ring.bits() {
-        return Block::ZERO;
-    }
-    let kept = if bits == 0 { u128::MAX } else { power(ring, ring.bits() - bits).wrapping_sub(1) };
-    Block(block.0 >> bits & splat(ring, kept).0)
 }
 
 impl SharedVector {

@@ -4,38 +4,44 @@
 
 use kernels::Block;
 use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
 use zeroize::optimization_barrier;
 
 /// Vectors shorter than this are the allocator's.
 const LEAST_BLOCKS: usize = 256;
 /// Blocks that a thread keeps at most: 64 MiB.
 const KEPT_BLOCKS: usize = 4 << 20;
-/// How many times the longest vector: more comes back than goes out, since not every vector is from here.
-const KEPT_TIMES: usize = 4;
+/// How many times the longest vector: conversions hold some dozen at once, and more comes back than goes out,
+/// since not every vector is from here.
+const KEPT_TIMES: usize = 16;
 /// Blocks below which nothing is let go: 1 MiB.
 const KEPT_ALWAYS: usize = 1 << 16;
 
 thread_local! {
-    /// Wiped vectors, those given back last at the end.
+    /// Vectors of zeros up to their capacity, those given back last at the end.
     static SPARE: RefCell<Vec<Vec<Block>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A spare vector of zeros, at least so many and not many more.
+fn spare(blocks: usize) -> Option<Vec<Block>> {
+    let fits = |v: &Vec<Block>| v.len() >= blocks && v.len() / 2 <= blocks;
+    if blocks < LEAST_BLOCKS {
+        return None;
+    }
+    SPARE.with_borrow_mut(|spare| spare.iter().rposition(fits).map(|at| spare.remove(at)))
 }
 
 /// An empty vector with room for so many blocks.
 pub(crate) fn room(blocks: usize) -> Vec<Block> {
-    let fits = |v: &Vec<Block>| v.capacity() >= blocks && v.capacity() / 2 <= blocks;
-    let found = (blocks >= LEAST_BLOCKS)
-        .then(|| SPARE.with_borrow_mut(|spare| spare.iter().rposition(fits).map(|at| spare.remove(at))))
-        .flatten();
-    let mut vector = found.unwrap_or_default();
+    let mut vector = spare(blocks).unwrap_or_else(|| Vec::with_capacity(blocks));
     vector.clear();
-    vector.reserve(blocks);
     vector
 }
 
 /// So many zeros.
 pub(crate) fn zeros(blocks: usize) -> Vec<Block> {
-    let mut vector = room(blocks);
-    vector.resize(blocks, Block::ZERO);
+    let Some(mut vector) = spare(blocks) else { return vec![Block::ZERO; blocks] };
+    vector.truncate(blocks);
     vector
 }
 
@@ -45,6 +51,7 @@ pub(crate) fn give_back(mut vector: Vec<Block>) {
     if vector.capacity() < LEAST_BLOCKS || vector.capacity() > KEPT_BLOCKS {
         return;
     }
+    vector.resize(vector.capacity(), Block::ZERO);
     // A thread that ends has no spare any more: the vector is wiped and that is all.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();
@@ -56,6 +63,62 @@ pub(crate) fn give_back(mut vector: Vec<Block>) {
         }
         spare.push(vector);
     });
+}
+
+/// Blocks in the clear, or on their way: taken from the spare ones, wiped and given back.
+#[derive(Default)]
+pub struct ClearVector(Vec<Block>);
+
+impl ClearVector {
+    pub fn new(blocks: Vec<Block>) -> Self {
+        Self(blocks)
+    }
+
+    pub fn zeros(blocks: usize) -> Self {
+        Self(zeros(blocks))
+    }
+
+    /// All of these, one behind the other.
+    pub fn joined<'a>(pieces: impl Iterator<Item = &'a [Block]> + Clone) -> Self {
+        let mut all = room(pieces.clone().map(<[Block]>::len).sum());
+        pieces.for_each(|piece| all.extend_from_slice(piece));
+        Self(all)
+    }
+
+    pub fn copied(blocks: &[Block]) -> Self {
+        Self::joined(std::iter::once(blocks))
+    }
+
+    /// What it held, for somebody else to wipe.
+    pub fn into_blocks(mut self) -> Vec<Block> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Clone for ClearVector {
+    fn clone(&self) -> Self {
+        Self::copied(&self.0)
+    }
+}
+
+impl Deref for ClearVector {
+    type Target = Vec<Block>;
+
+    fn deref(&self) -> &Vec<Block> {
+        &self.0
+    }
+}
+
+impl DerefMut for ClearVector {
+    fn deref_mut(&mut self) -> &mut Vec<Block> {
+        &mut self.0
+    }
+}
+
+impl Drop for ClearVector {
+    fn drop(&mut self) {
+        give_back(std::mem::take(&mut self.0));
+    }
 }
 
 /// Zeros that stay, though nobody reads them.

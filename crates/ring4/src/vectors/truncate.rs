@@ -27,12 +27,11 @@
 //! most 64 (six of the 8 are then of 64 bits), 2 rounds. Exact 6 elements more and about 11 f bits, 6 +
 //! log2(f / 3) rounds. A fixed-point product is 6 elements and one round more.
 
-use crate::vectors::sides::{ClearVector, Side, SideEntry, power, shift_right, splat, sum};
-use crate::{RoundQuote, SeatParty, SharedVector, VectorRing};
+use crate::vectors::arithmetic::ArithmeticShares;
+use crate::vectors::sides::{Side, SideEntry, power};
+use crate::{RoundQuote, SeatParty, VectorRing};
 use base::Error;
-use kernels::Block;
 use net::Session;
-use zeroize::Zeroizing;
 
 /// How far what is opened may be from a distribution that says nothing: 2^-40.
 pub const STATISTICAL_BITS: u32 = 40;
@@ -57,29 +56,10 @@ fn check(ring: VectorRing, width: u32, f: u32) -> Result<(), Error> {
     )))
 }
 
-fn shift_clear(ring: VectorRing, mut value: ClearVector, f: u32) -> ClearVector {
-    value.iter_mut().for_each(|block| *block = shift_right(ring, *block, f));
-    value
-}
-
 /// The product of both top bits counts 2^(k-f) times: only its lowest f bits do, so it may be over a smaller
 /// ring.
 fn ring_of_tops(ring: VectorRing, f: u32) -> VectorRing {
     if f <= VectorRing::Z64.bits() { VectorRing::Z64 } else { ring }
-}
-
-/// The low halves of elements of 128 bits, as elements of 64, where they are known.
-fn narrow(wide: &ClearVector) -> ClearVector {
-    let low = |x: &Block| x.0 & u128::from(u64::MAX);
-    let pair = |pair: &[Block]| Block(low(&pair[0]) | pair.get(1).map_or(0, low) << 64);
-    Zeroizing::new(wide.chunks(2).map(pair).collect())
-}
-
-/// Elements of 64 bits as elements of 128 bits that are the same modulo 2^64.
-fn widen(x: &SharedVector) -> SharedVector {
-    let halves = |block: &Block| [Block(block.0 & u128::from(u64::MAX)), Block(block.0 >> 64)];
-    let part = |part: &[Block]| part.iter().flat_map(halves).take(x.len()).collect();
-    SharedVector::from_parts(VectorRing::Z128, x.len(), x.parts().map(part))
 }
 
 impl SeatParty {
@@ -88,103 +68,110 @@ impl SeatParty {
     ///
     /// # Errors
     /// A width as large as the ring's, f beyond the width of the ring, and those of the messages.
-    pub fn truncate(
+    pub fn truncate<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        x: &SharedVector,
+        x: &V,
         width: u32,
         f: u32,
-    ) -> Result<SharedVector, Error> {
+    ) -> Result<V, Error> {
         check(x.ring(), width, f)?;
         if f == 0 {
             return Ok(x.clone());
         }
-        let (ring, len) = (x.ring(), x.len());
-        if self
-            .left_out(("truncate", ring, shifted_width(width, f)), len, |q| q.truncate(ring, len, width, f))
-        {
-            return Ok(SharedVector::zero(ring, len));
+        let (ring, len, shifted) = (x.ring(), x.len(), shifted_width(width, f));
+        if self.left_out(("truncate", ring, shifted), len, |q| q.truncate(ring, len, width, f)) {
+            return x.zeros(self, ring, len);
         }
-        if headroom(x.ring(), shifted_width(width, f)) {
-            return self.truncate_masked(session, x, shifted_width(width, f), f);
+        if let Some(x) = V::onto_device(self, &[x])? {
+            let less = self.truncate(session, &x[0], width, f)?;
+            return Ok(V::from_device(self, vec![less])?.remove(0));
+        }
+        if headroom(ring, shifted) {
+            return self.truncate_masked(session, x, shifted, f);
         }
         // Of -x - 1, whose carry is as likely as the fraction of x that is lost: multiples of 2^f stay exact.
-        let me = self.seat();
-        let complement = |x: &SharedVector| x.times(u128::MAX).offset(me, u128::MAX);
-        let down = self.truncate_sides(session, &complement(x), f)?;
-        Ok(complement(&down))
+        let complement = self.affine(x, u128::MAX, u128::MAX)?;
+        let down = self.truncate_sides(session, &complement, f)?;
+        self.affine(&down, u128::MAX, u128::MAX)
     }
 
     /// x / 2^f rounded down, of signed numbers with fewer bits than the ring.
     ///
     /// # Errors
     /// As [`SeatParty::truncate`].
-    pub fn truncate_exact(
+    pub fn truncate_exact<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        x: &SharedVector,
+        x: &V,
         f: u32,
-    ) -> Result<SharedVector, Error> {
+    ) -> Result<V, Error> {
         check(x.ring(), 1, f)?;
         if f == 0 {
             return Ok(x.clone());
         }
         let (ring, len) = (x.ring(), x.len());
         if self.left_out(("truncate exactly", ring, f), len, |q| q.truncate_exact(ring, len, f)) {
-            return Ok(SharedVector::zero(ring, len));
+            return x.zeros(self, ring, len);
+        }
+        if let Some(x) = V::onto_device(self, &[x])? {
+            let less = self.truncate_exact(session, &x[0], f)?;
+            return Ok(V::from_device(self, vec![less])?.remove(0));
         }
         let down = self.truncate_sides(session, x, f)?;
         let carry = self.carry_of_sides(session, x, f)?;
-        let carry = self.bits_to_ring(session, x.ring(), &[&carry])?;
-        down.plus(&carry[0])
+        let carry = self.bits_to_ring(session, ring, &[&carry])?;
+        self.plus(&down, &carry[0])
     }
 
-    fn truncate_masked(
+    fn truncate_masked<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        x: &SharedVector,
+        x: &V,
         width: u32,
         f: u32,
-    ) -> Result<SharedVector, Error> {
-        let (ring, shape, me) = (x.ring(), (x.ring(), x.len()), self.seat());
-        let mask = self.random_side(Side::High, shape, ring.bits() - 2);
-        let masked = x.offset(me, power(ring, width - 1)).plus(&mask)?;
-        let opened = self.open_to(session, &masked, &Side::Low.holders())?;
-        let opened = Zeroizing::new(opened.unwrap_or_default());
-        let entry = |side, value| SideEntry { side, shape, value: shift_clear(ring, value, f) };
-        let entries = [entry(Side::Low, opened), entry(Side::High, Side::High.of(&mask, me))];
-        let entered = self.enter_sides(session, &entries)?;
-        Ok(entered[0].minus(&entered[1])?.offset(me, power(ring, width - 1 - f).wrapping_neg()))
+    ) -> Result<V, Error> {
+        let (ring, shape) = (x.ring(), (x.ring(), x.len()));
+        let mask = x.random(self, Side::High, shape, ring.bits() - 2)?;
+        let first = Some((crate::Seat::ALL[0], power(ring, width - 1)));
+        let masked = V::combine(self, &[(x, 1), (&mask, 1)], first)?;
+        let opened = masked.open_low(self, session)?;
+        let mut entries = Vec::new();
+        for (side, known) in [(Side::Low, opened), (Side::High, mask.side(self, Side::High)?)] {
+            let value = V::shifted(self, ring, &known, f, false, ring.bits())?;
+            entries.push(SideEntry { side, shape, value });
+        }
+        let entered = x.enter(self, session, entries)?;
+        let first = Some((crate::Seat::ALL[0], power(ring, width - 1 - f).wrapping_neg()));
+        V::combine(self, &[(&entered[0], 1), (&entered[1], u128::MAX)], first)
     }
 
     /// x / 2^f rounded down, less the carry of the low bits of both sides.
-    fn truncate_sides(
+    fn truncate_sides<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        x: &SharedVector,
+        x: &V,
         f: u32,
-    ) -> Result<SharedVector, Error> {
-        let (ring, len, me) = (x.ring(), x.len(), self.seat());
+    ) -> Result<V, Error> {
+        let (ring, len) = (x.ring(), x.len());
         let (k, tops) = (ring.bits(), ring_of_tops(ring, f));
-        let shifted = x.offset(me, power(ring, k - 2));
+        let shifted = self.affine(x, 1, power(ring, k - 2))?;
         let mut entries = Vec::new();
         for side in Side::BOTH {
-            let value = side.of(&shifted, me);
-            let top = shift_clear(ring, value.clone(), k - 1);
-            let mut quotient = shift_clear(ring, value, f);
-            let wraps = splat(ring, power(ring, k - f));
-            quotient.iter_mut().zip(top.iter()).for_each(|(q, &t)| *q = ring.sub(*q, ring.mul(t, wraps)));
-            let top = if tops == ring { top } else { narrow(&top) };
+            let known = shifted.side(self, side)?;
+            let top = V::tops(self, (ring, len), &known, tops)?;
+            // Less 2^(k-f) where the top bit is set: a quotient of two's complement.
+            let quotient = V::shifted(self, ring, &known, f, true, k)?;
             entries.push(SideEntry { side, shape: (ring, len), value: quotient });
             entries.push(SideEntry { side, shape: (tops, len), value: top });
         }
-        let entered = self.enter_sides(session, &entries)?;
-        let mut both = self.cross(session, (tops, len), &[vec![(&entered[1], &entered[3])]])?.remove(0);
+        let entered = x.enter(self, session, entries)?;
+        let mut both = V::cross(self, session, &[vec![(&entered[1], &entered[3])]])?.remove(0);
         if tops != ring {
-            both = widen(&both);
+            both = both.widened(self)?;
         }
-        let total = sum((ring, len), [&entered[0], &entered[2], &both.times(power(ring, k - f))])?;
-        Ok(total.offset(me, power(ring, k - 2 - f).wrapping_neg()))
+        let terms = [(&entered[0], 1), (&entered[2], 1), (&both, power(ring, k - f))];
+        V::combine(self, &terms, Some((crate::Seat::ALL[0], power(ring, k - 2 - f).wrapping_neg())))
     }
 
     /// The product of fixed-point numbers with f fractional bits, truncated; `width` is the product's before
@@ -192,14 +179,18 @@ impl SeatParty {
     ///
     /// # Errors
     /// As [`SeatParty::multiply`] and [`SeatParty::truncate`].
-    pub fn multiply_fixed(
+    pub fn multiply_fixed<V: ArithmeticShares>(
         &mut self,
         session: &mut Session,
-        (x, y): (&SharedVector, &SharedVector),
+        (x, y): (&V, &V),
         width: u32,
         f: u32,
-    ) -> Result<SharedVector, Error> {
-        let product = self.multiply(session, x, y)?;
+    ) -> Result<V, Error> {
+        if let Some(both) = V::onto_device(self, &[x, y])? {
+            let product = self.multiply_fixed(session, (&both[0], &both[1]), width, f)?;
+            return Ok(V::from_device(self, vec![product])?.remove(0));
+        }
+        let product = x.product(self, session, y)?;
         self.truncate(session, &product, width, f)
     }
 }

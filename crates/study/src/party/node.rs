@@ -1,6 +1,7 @@
 //! The settings of a server: a party file without data.
 
 use super::{Address, PartySettings, default_memory};
+use crate::device::ServerDevice;
 use crate::transport::ServerTransport;
 use crate::{Server, Servers, Study, StudyHash};
 use base::{Error, limits};
@@ -28,6 +29,8 @@ pub struct ServerSetup {
     pub trigger: bool,
     /// What the computation goes over.
     pub transport: ServerTransport,
+    /// What computes.
+    pub device: ServerDevice,
     /// Only these studies, by full hash.
     pub allowed: Option<Vec<StudyHash>>,
 }
@@ -94,6 +97,7 @@ impl PartySettings {
             allow: common.allow.unwrap_or_default(),
             trigger: self.trigger.unwrap_or_default(),
             transport: ServerTransport::of(common.transport, common.trusted_network)?,
+            device: common.device.unwrap_or_default(),
             allowed: common.allow_studies,
         })
     }

@@ -246,7 +246,7 @@ fn mistakes_are_placed() {
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? \
          known here: study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, \
          deadline, lineage, work, state, state_key, spool, keep_state, keep_spine, spine, salt, studies, \
-         trigger, transport, trusted_network, store, format, workers, policy"
+         trigger, transport, trusted_network, device, store, format, workers, policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),
