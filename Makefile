@@ -28,13 +28,14 @@ endif
 export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help axe setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python test-ray bench-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help axe setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python bench-service test-ray bench-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
 	@echo 'make test-python   the Python package as an installed wheel; epsilons and noise against OpenDP and dp-accounting, questions against numpy; in virtual environments that it makes (needs python3)'
 	@echo 'make bench-python  what the Python package costs, its import, and over the command at a million rows (needs python3)'
+	@echo 'make bench-service   what tacit service costs: its pages over 10,000 studies, 200 people at once, its memory'
 	@echo 'make test-ray    workers as actors of two Ray clusters on this machine, in a virtual environment that it makes (needs python3)'
 	@echo 'make bench-ray   what Ray costs over worker processes, in CPU time, at RAY_ROWS=$(RAY_ROWS) rows (needs python3)'
 	@echo 'make test-store    state of runs and data in S3, played by moto on this machine, in a virtual environment that it makes (needs python3)'
@@ -129,6 +130,7 @@ wheel: setup
 	python3 -m venv $(TARGET)/maturin
 	$(TARGET)/maturin/$(PIP) -r python/requirements-build.txt
 	rm -f dist/tacit-*.whl
+	$(CARGO) run $(PROFILE) -p packager -- wheel python/COPYRIGHT --target "$$(rustc -vV | sed -n 's/^host: //p')"
 	cd python && CARGO_TARGET_DIR=$(TARGET) $(TARGET)/maturin/bin/maturin build --release --out $(CURDIR)/dist
 
 # Other implementations of what epsilon and noise are, from the package index; then the package in an environment that has
@@ -149,6 +151,11 @@ bench-python: wheel build
 	python3 -m venv --clear $(TARGET)/package
 	$(TARGET)/package/$(PIP) "$$(echo dist/tacit-*.whl)"
 	$(TARGET)/package/bin/python python/tools/bench.py --command $(TACIT) --wheel "$$(echo dist/tacit-*.whl)"
+
+# Two daemons over TLS, minutes. SERVICE_BENCH="studies=1000 seconds=10" makes it smaller.
+bench-service: build
+	$(CARGO) build $(PROFILE) -p service --example service_bench
+	$(TARGET)/release/examples/service_bench tacit=$(TACIT) $(SERVICE_BENCH)
 
 # Two clusters of Ray on this machine, one for each party: minutes, and some GB of memory.
 test-ray: wheel build

@@ -50,5 +50,5 @@ programs() {
 if [ "${1:-}" = --programs ]; then
     exit
 fi
-"$cargo" run --release --locked -p packager -- "$built/$triple/dist" dist --target "$triple" \
+"$cargo" run --release --locked -p packager -- programs "$built/$triple/dist" dist --target "$triple" \
     --commit "$TACIT_COMMIT" --epoch "$SOURCE_DATE_EPOCH" --unnamed "$root" --unnamed "$built" --unnamed "$home"

@@ -5,5 +5,5 @@ cd "$(dirname "$0")/.." || exit
 top=$(git rev-parse --show-toplevel 2>/dev/null) || exit 0
 [ "$top" = "$(pwd -P)" ] || exit 0
 commit=$(git rev-parse --verify --quiet HEAD) || exit 0
-changed=$(git status --porcelain --untracked-files=no)$(git ls-files --others --exclude-standard crates docs examples packaging)
+changed=$(git status --porcelain --untracked-files=no)$(git ls-files --others --exclude-standard .cargo crates docs examples packaging python)
 echo "$commit${changed:+-modified}"

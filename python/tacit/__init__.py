@@ -23,11 +23,11 @@ from ._ledger import Ledger, Spending
 from ._party import MatchResult, Party, Run
 from ._progress import Event
 from ._ray import Ray
-from ._report import Fields, Report, Reports, Table
-from ._simulate import simulate
+from ._report import Fields, Output, Outputs, Printed, PublicResult, Report, Reports, Table
+from ._simulate import Simulation, simulate
 from ._sql import sql
 from ._study import Check, Identifier, LiftStudy, Match, Plan, Prices, Study
-from ._tacit import __version__
+from ._tacit import __commit__, __version__
 from ._trace import Noised, Release
 from ._value import (
     Fold,
@@ -79,11 +79,15 @@ __all__ = [
     "Match",
     "MatchResult",
     "Noised",
+    "Output",
+    "Outputs",
     "Party",
     "PeerError",
     "Place",
     "Plan",
     "Prices",
+    "Printed",
+    "PublicResult",
     "Ray",
     "RefusedError",
     "Release",
@@ -92,6 +96,7 @@ __all__ = [
     "Run",
     "Service",
     "ServiceEvent",
+    "Simulation",
     "Spending",
     "Study",
     "Table",
@@ -99,6 +104,7 @@ __all__ = [
     "TraceError",
     "Type",
     "Value",
+    "__commit__",
     "__version__",
     "between",
     "bit",

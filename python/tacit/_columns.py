@@ -83,6 +83,11 @@ class Column:
         return bool(self._labels)
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts that its cells may be, in their order."""
+        return self._labels
+
+    @property
     def is_date(self) -> bool:
         """Whether its values are days."""
         return self._date

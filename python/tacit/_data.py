@@ -28,13 +28,25 @@ def given(data: Data | None, stop: _tacit.Stop) -> str | _tacit.Rows | None:
         return os.fspath(data)
     name = _name(data)
     rows = data
-    if not hasattr(rows, "__arrow_c_stream__") and hasattr(rows, "to_arrow"):
-        rows = rows.to_arrow()
-    if not hasattr(rows, "__arrow_c_stream__") and _is_batches(rows):
-        rows = _joined(rows)
-    if not hasattr(rows, "__arrow_c_stream__"):
+    try:
+        if not hasattr(rows, "__arrow_c_stream__") and hasattr(rows, "to_arrow"):
+            rows = rows.to_arrow()
+        if not hasattr(rows, "__arrow_c_stream__") and _is_batches(rows):
+            rows = _joined(rows)
+        stream = rows.__arrow_c_stream__() if hasattr(rows, "__arrow_c_stream__") else None
+    except (ValueError, TypeError, NotImplementedError) as error:
+        # Of pyarrow: ArrowInvalid, ArrowTypeError, ArrowNotImplementedError.
+        raise _no_columns(name, error) from error
+    if stream is None:
         raise _no_rows(data, name)
-    return _tacit.Rows(name, _bytes(rows), rows.__arrow_c_stream__(), stop)
+    return _tacit.Rows(name, _bytes(rows), stream, stop)
+
+
+def _no_columns(name: str, error: Exception) -> InputError:
+    """A frame whose library cannot hand it over: a column of mixed types."""
+    why = " ".join(str(one) for one in error.args) or type(error).__name__
+    hint = 'give each column one type: df.astype({"COLUMN": "string"}) of pandas, or leave the column out'
+    return InputError(f"{name}: {why}; {hint}", kind="input", code=2, hint=hint)
 
 
 def _name(data: Any) -> str:

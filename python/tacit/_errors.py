@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ._words import python_words
+
 if TYPE_CHECKING:
     from fractions import Fraction
 
@@ -14,7 +16,7 @@ class Place(NamedTuple):
     file: str
     """The file, or what a data frame is called: ``polars DataFrame``."""
     line: int
-    """The line, or the row where there are no lines; from 1."""
+    """The line, or the row where there are no lines; from 1. That of a whole column is its header's, or 1."""
     column: str | None
     """The name of a column of data; in a study or a party file its number, from 1."""
 
@@ -52,7 +54,7 @@ class TacitError(Exception):
         self.answer = answer
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), self.args[0], dict(self.__dict__))
+        return _again, (type(self), self.args[0]), dict(self.__dict__)
 
 
 class InputError(TacitError):
@@ -112,7 +114,10 @@ def _made(
     shortfall: tuple[str, str, str, str] | None = None,
     **fields: Any,
 ) -> TacitError:
-    """An exception for ``_tacit``, which raises it."""
+    """An exception for ``_tacit``, which raises it. What to do is said in the words of this package."""
+    message = python_words(message)
+    if fields.get("hint") is not None:
+        fields["hint"] = python_words(fields["hint"])
     made = _KINDS.get(kind, FileError)
     if shortfall is not None:
         from fractions import Fraction
@@ -123,6 +128,6 @@ def _made(
     return made(message, kind=kind, places=[Place(*place) for place in places], **fields)
 
 
-def _again(kind: type[TacitError], message: str, fields: dict[str, Any]) -> TacitError:
-    fields.pop("__notes__", None)
-    return kind(message, **fields)
+def _again(kind: type[TacitError], message: str) -> TacitError:
+    """The exception alone: what it has as attributes, notes among them, pickle puts there."""
+    return kind(message)

@@ -8,6 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Union
 
+from ._errors import InputError
+
 Number = Union[int, float, Decimal, Fraction]
 """A number in the unit of what it stands beside; Decimal says all digits."""
 Rho = Union[str, int, float, Decimal, Fraction]
@@ -35,7 +37,16 @@ def _digits_of(number: Fraction) -> str | None:
         tens *= 10
         if tens > 10**40:
             return None
-    return number_text(Decimal(number.numerator * (tens // number.denominator)).scaleb(1 - len(str(tens))))
+    # As a text: arithmetic of Decimal rounds to the digits of its context.
+    digits, places = str(abs(number.numerator) * (tens // number.denominator)), len(str(tens)) - 1
+    digits = digits.rjust(places + 1, "0")
+    whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
+    return f"{'-' if number < 0 else ''}{whole}{f'.{part}' if part else ''}"
+
+
+def days(day: datetime.date) -> int:
+    """Days after 1970-01-01."""
+    return day.toordinal() - datetime.date(1970, 1, 1).toordinal()
 
 
 def end_text(end: Any) -> str | None:
@@ -51,7 +62,16 @@ def rho_text(rho: Rho) -> str:
 
 
 def decimal_of(rho: Rho) -> Decimal:
-    """A decimal as it is written; a fraction where it is one."""
-    if isinstance(rho, Fraction):
-        return Decimal(rho.numerator) / Decimal(rho.denominator)
-    return Decimal(str(rho))
+    """A decimal as it is written; a fraction where it is one. Raises InputError."""
+    try:
+        if isinstance(rho, str) and "/" in rho:
+            rho = Fraction(rho)
+        if isinstance(rho, Fraction):
+            text = _digits_of(rho)
+            return Decimal(text) if text else Decimal(rho.numerator) / Decimal(rho.denominator)
+        made = Decimal(str(rho))
+    except (ArithmeticError, ValueError):
+        made = Decimal("nan")
+    if not made.is_finite():
+        raise InputError(f"{rho!r} is no number: write one such as 0.125 or 1/8", kind="input", code=2)
+    return made

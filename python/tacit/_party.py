@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mappin
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
 from . import _tacit
 from ._data import Data, given
-from ._errors import InputError
+from ._errors import InputError, TacitError
 from ._numbers import Rho
 from ._progress import Event, Shown
 from ._ray import Ray
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Progress = Union[bool, Callable[[Event], None]]
 """Whether progress is shown; or who is told of every event, on the thread that called."""
 _Path = Union[str, "os.PathLike[str]"]
+Reported = TypeVar("Reported", Report, Reports)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,11 @@ class MatchResult(Fields):
 
 
 class Party:
-    """One party of a study, on this machine. It stays as it is, and holds no secret."""
+    """One party of a study, on this machine. It stays as it is, and holds no secret.
+
+    It pickles, for a process that ``multiprocessing`` starts by "spawn": keys, ledgers and files go by their
+    paths, a party file is read again, and a run that goes on stays where it is.
+    """
 
     _settings: dict[str, Any]
     _peers: dict[str, str]
@@ -164,7 +169,7 @@ class Party:
             "budget": budget,
             "total": total,
             "allow-exact": allow_exact,
-            **(settings or {}),
+            **{name.replace("_", "-"): value for name, value in (settings or {}).items()},
         }
         self._peers, self._file, self._study = dict(peers or {}), None, own
         self._native = self._made({})
@@ -230,7 +235,7 @@ class Party:
         stop = _tacit.Stop()
         said = _Said(new_lineage, spend_anyway)
         found, refused = self._native.check(given(data, stop), said.three(), _pair(rows), mean, stop)
-        check = Check(json.loads(found))
+        check = Check(found)
         if refused is not None:
             refused.answer = check
             raise refused
@@ -261,12 +266,10 @@ class Party:
         KeyboardInterrupt ends the run, and the peer hears of it.
         """
         said = _Said(new_lineage, spend_anyway, new_ledger)
+        self._expects_one_run()
         over = {"workers": workers, "memory": memory, "state": state, "state-key": state_key}
         party = self._with(launcher, over)
-        reports = party._run(data, progress, said, _tacit.Stop(), launcher)
-        if len(reports) != 1:
-            raise RuntimeError("several advertisers apart: use run_all")
-        return reports[0]
+        return party._run(data, progress, said, _tacit.Stop(), launcher)[0]
 
     def run_all(
         self,
@@ -296,18 +299,38 @@ class Party:
     ) -> MatchResult:
         """Runs this party's half of a study of kind ``match``, and returns its part.
 
-        ``out`` is a Parquet file for the part, which must not be there yet; without it the part is in memory
-        alone. Raises TacitError.
+        ``out`` is a Parquet file for the part, which must not be there yet. Without it the part is read into
+        memory from a file of this user alone in the folder for temporary files (``TMPDIR``), which is
+        removed; a process that is killed in between leaves it there, with the identifiers. Raises TacitError.
         """
         return self._with(launcher, {})._match(data, out, progress, _Said(new_lineage), launcher)
 
-    def start(self, data: Data | None = None, *, launcher: Ray | None = None, **said: bool) -> Run:
+    def start(self, data: Data | None = None, *, launcher: Ray | None = None, **said: bool) -> Run[Report]:
         """``run`` for asyncio: an iterator of events, the last of which has the report.
 
         ``await`` it for the report alone. Cancelling the task, ``aclose``, or dropping it ends the run as
         Ctrl-C does. ``said`` is what ``run`` takes: new_lineage, spend_anyway, new_ledger.
         """
-        return Run(self._with(launcher, {}), data, _Said(**said), launcher)
+        self._expects_one_run()
+        party, three = self._with(launcher, {}), _Said(**said)
+
+        def call(tell: Callable[[Event], None], stop: _tacit.Stop) -> Report:
+            return party._run(data, tell, three, stop, launcher)[0]
+
+        return Run(call)
+
+    def _expects_one_run(self) -> None:
+        """Before anybody is met: a run that is over has been charged."""
+        if self._native.study().runs_of(self.name or "") > 1:
+            text = "this study has several advertisers apart, and a report for each: use run_all"
+            raise InputError(text, kind="input", code=2)
+
+    def start_all(
+        self, data: Data | None = None, *, launcher: Ray | None = None, **said: bool
+    ) -> Run[Reports]:
+        """``run_all`` for asyncio, as ``start`` is ``run``."""
+        party, three = self._with(launcher, {}), _Said(**said)
+        return Run(lambda tell, stop: party._run(data, tell, three, stop, launcher))
 
     def _run(
         self,
@@ -317,25 +340,40 @@ class Party:
         stop: _tacit.Stop,
         launcher: Ray | None,
     ) -> Reports:
-        shown = Shown(progress)
+        shown = Shown(progress, self.name)
         try:
             with _workers(launcher, self.name) as workers:
                 parts = self._native.run(given(data, stop), said.three(), shown.listener(), stop, workers)
         finally:
             shown.end()
         reports = Reports([Report(report) for _, report, _, _ in parts if report is not None])
-        folder = self._native.report
-        if folder is not None:
-            for with_, report, _, answer in parts:
-                kept = report if report is not None else answer
-                if kept is not None:
-                    kept.save(Path(folder) / with_ if len(parts) > 1 else folder)
+        unsaved = self._save(parts)
         for _, _, error, answer in parts:
             if error is not None:
                 own = Report(answer) if answer is not None else None
                 error.answer = reports if len(parts) > 1 else own
                 raise error
+        if unsaved is not None:
+            unsaved.answer = reports if len(parts) > 1 else reports[0]
+            raise unsaved
         return reports
+
+    def _save(
+        self, parts: list[tuple[str, _tacit.Report | None, TacitError | None, _tacit.Report | None]]
+    ) -> TacitError | None:
+        """Writes what was complete where reports go. Nothing is lost where that fails: the first error."""
+        folder, unsaved = self._native.report, None
+        for with_, report, _, answer in parts:
+            kept = report if report is not None else answer
+            if folder is None or kept is None:
+                continue
+            try:
+                kept.save(Path(folder) / with_ if len(parts) > 1 else folder)
+            except TacitError as error:
+                error.party = self.name
+                error.hint = "the answer is in the ledger: run again, and it is given at no further charge"
+                unsaved = unsaved or error
+        return unsaved
 
     def _match(
         self,
@@ -347,7 +385,7 @@ class Party:
     ) -> MatchResult:
         import tempfile
 
-        shown, stop = Shown(progress), _tacit.Stop()
+        shown, stop = Shown(progress, self.name), _tacit.Stop()
         with tempfile.TemporaryDirectory(prefix="tacit-match-") as folder:
             file = Path(out) if out is not None else Path(folder) / "part.parquet"
             try:
@@ -361,15 +399,22 @@ class Party:
                 del fields["file"]
             return MatchResult(fields, _tacit.Batches.of_parquet(file))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: of for name, of in self.__dict__.items() if name != "_native"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._native = self._made({})
+
     def __repr__(self) -> str:
         return f"Party({self.name!r})"
 
 
-class Run(AsyncIterator[Event]):
-    """A run of a party under asyncio: events as they come, the last one with the report."""
+class Run(AsyncIterator[Event], Generic[Reported]):
+    """A run of a party under asyncio: events as they come, the last one with the report, or the reports."""
 
-    def __init__(self, party: Party, data: Data | None, said: _Said, launcher: Ray | None) -> None:
-        self._party, self._data, self._said, self._launcher = party, data, said, launcher
+    def __init__(self, call: Callable[[Callable[[Event], None], _tacit.Stop], Reported]) -> None:
+        self._call: Callable[[Callable[[Event], None], _tacit.Stop], Reported] = call
         self._stop = _tacit.Stop()
         self._queue: asyncio.Queue[Event | BaseException] | None = None
         self._over = False
@@ -380,8 +425,7 @@ class Run(AsyncIterator[Event]):
         queue: asyncio.Queue[Event | BaseException] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         # The thread does not hold this object, which ends the run when nobody has it any more.
-        party, data, said, stop = self._party, self._data, self._said, self._stop
-        launcher = self._launcher
+        call, stop = self._call, self._stop
 
         def tell(what: Event | BaseException) -> None:
             try:
@@ -392,8 +436,7 @@ class Run(AsyncIterator[Event]):
 
         def work() -> None:
             try:
-                reports = party._run(data, tell, said, stop, launcher)
-                tell(Event("report", report=reports[0] if len(reports) == 1 else reports))
+                tell(Event("report", report=call(tell, stop)))
             except BaseException as error:
                 tell(error)
 
@@ -418,13 +461,14 @@ class Run(AsyncIterator[Event]):
         self._over = what.kind == "report"
         return what
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, Reported]:
         return self._last().__await__()
 
-    async def _last(self) -> Any:
+    async def _last(self) -> Reported:
         async for event in self:
             if event.kind == "report":
-                return event.report
+                report: Reported = event.report
+                return report
         raise RuntimeError("a run ends with its report")
 
     async def aclose(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import sys
@@ -10,6 +9,10 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from ._errors import InputError
+from ._report import preformatted
+from ._words import python_words
 
 Listener = Callable[
     [str, "str | None", "str | None", "int | None", "int | None", "int | None", "float | None", "int | None"],
@@ -64,10 +67,15 @@ class Event:
 class Shown:
     """Shows events as they come."""
 
-    def __init__(self, progress: bool | Callable[[Event], None] | None) -> None:
+    def __init__(self, progress: bool | Callable[[Event], None] | None, party: str | None = None) -> None:
+        if not callable(progress) and progress not in (True, False, None):
+            text = f"progress={progress!r}: True, False, or a function that is called with every event"
+            raise InputError(text, kind="input", code=2)
+        self._party = party
         self._own = progress if callable(progress) else None
         self._style = "none" if progress is False else _style()
         self._said: dict[str, float] = {}
+        self._last: dict[str, str] = {}
         self._lines: list[str] = []
         self._open = False
         self._display: Any = None
@@ -75,8 +83,8 @@ class Shown:
     def listener(self) -> Listener:
         """What a call of ``_tacit`` is given."""
 
-        def listen(*fields: Any) -> None:
-            self.show(Event(*fields))
+        def listen(kind: str, text: str | None, *fields: Any) -> None:
+            self.show(Event(kind, text and python_words(text), *fields))
 
         return listen
 
@@ -99,7 +107,9 @@ class Shown:
         elif self._style == "terminal":
             self._over(line, passing)
         elif self._due(event, line):
-            print(f"  {line}", file=sys.stderr, flush=True)
+            # Parties of one process share its output.
+            name = f"{self._party}: " if self._party else ""
+            print(f"  {name}{line}", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         """Leaves the terminal on a line of its own."""
@@ -113,12 +123,15 @@ class Shown:
         every = _EVERY if event.kind == "progress" else 30.0
         now = time.monotonic()
         first = name not in self._said
+        # Where nothing moves, the same line is said as seldom as others.
+        if event.kind == "progress" and self._last.get(name) == line:
+            every = 30.0
         if first and event.kind == "progress":
             self._said[name] = now
             return False
         if not first and now - self._said[name] < every:
             return False
-        self._said[name] = now
+        self._said[name], self._last[name] = now, line
         return True
 
     def _over(self, line: str, passing: bool) -> None:
@@ -134,11 +147,10 @@ class Shown:
         last = [line] if passing else []
         if not passing:
             self._lines.append(line)
-        text = html.escape("\n".join(self._lines + last))
         import IPython.display as notebook
 
         show: Any = notebook
-        shown = show.HTML(f"<pre>{text}</pre>")
+        shown = show.HTML(preformatted("\n".join(self._lines + last)))
         if self._display is None:
             self._display = show.display(shown, display_id=True)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ _LOOK = 0.05
 _LEAVING = 5.0
 """How long an actor may take to leave its coordinator before it is killed."""
 
+_REACH = 10.0
+"""How long the head of a cluster may take to be connected to, in seconds."""
 _PATIENCE = 540
 """The most seconds that the first worker may be awaited: less than 600, by which a run ends at either side."""
 
@@ -56,6 +59,12 @@ class Ray:
             )
         if not 1 <= self.workers <= 256 or self.threads < 1:
             raise InputError("a launcher has 1 to 256 workers of at least one thread", kind="input", code=2)
+        if self.memory is not None and (not isinstance(self.memory, int) or self.memory < 1):
+            raise InputError(
+                f"a launcher's memory is {self.memory!r}; Ray takes bytes, as a whole number: 2 * 2**30",
+                kind="input",
+                code=2,
+            )
         if not 0 < self.patience <= _PATIENCE:
             raise InputError(
                 f"a launcher's patience is more than 0 and at most {_PATIENCE} s: runs of either party end "
@@ -102,6 +111,7 @@ def _connect(ray: Any, address: str, namespace: str) -> bool:
                 code=2,
             )
         return False
+    _listens(address)
     try:
         ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level="ERROR")
     except Exception as error:
@@ -109,6 +119,20 @@ def _connect(ray: Any, address: str, namespace: str) -> bool:
             f"the Ray cluster {address} cannot be joined: {_reason(error)}", kind="file", code=1
         ) from error
     return True
+
+
+def _listens(address: str) -> None:
+    """Ray itself tries for minutes to reach a head that is not there."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH).close()
+    except (OSError, ValueError) as error:
+        raise FileError(
+            f"no head of a Ray cluster can be reached at {address}: {error}; its address is what `ray start "
+            "--head` prints, with the port (6379 unless said)",
+            kind="file",
+            code=1,
+        ) from error
 
 
 def _same(ray: Any, there: str, said: str) -> bool:
@@ -119,8 +143,6 @@ def _same(ray: Any, there: str, said: str) -> bool:
 
 
 def _addresses(host: str, here: set[str]) -> set[str]:
-    import socket
-
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
     except OSError:
@@ -130,6 +152,10 @@ def _addresses(host: str, here: set[str]) -> set[str]:
 
 def _hosts(ray: Any) -> dict[str, str]:
     return {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes()}
+
+
+def _build(version: str, commit: str | None) -> str:
+    return f"{version} ({commit or 'of no known commit'})"
 
 
 def _reason(error: BaseException) -> str:
@@ -258,10 +284,11 @@ class _Actors(threading.Thread):
 
     def _begun(self, number: int, called: _Called, here: Any) -> None:
         host = _hosts(self._ray)[here.node]
-        if here.version != _tacit.__version__:
+        own = (_tacit.__version__, _tacit.__commit__)
+        if (here.version, here.commit) != own:
             raise RuntimeError(
-                f"the node {host} has tacit {here.version}, and this process {_tacit.__version__}: install "
-                "one of them"
+                f"the node {host} has tacit {_build(here.version, here.commit)}, and this process "
+                f"{_build(*own)}: install one of them everywhere"
             )
         self._came, self._gave_up = True, None
         self._handle.has_key(number, here.key, host)

@@ -16,6 +16,7 @@ class Here(NamedTuple):
     key: str
     """The fingerprint of its key, which is made for one coordinator."""
     version: str
+    commit: str | None
     node: str
     """The id of its node."""
     process: int
@@ -32,7 +33,7 @@ class Worker:
         """Makes a key."""
         self._worker = _tacit.Worker()
         node = ray.get_runtime_context().get_node_id()
-        return Here(self._worker.key, _tacit.__version__, node, os.getpid())
+        return Here(self._worker.key, _tacit.__version__, _tacit.__commit__, node, os.getpid())
 
     @ray.method(concurrency_group="work")
     def work(self, summons: str) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Union, overload
 
 from . import _tacit
+from ._errors import InputError
+from ._files import read_text
+from ._words import python_words
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     import pandas
     import polars
     import pyarrow
@@ -50,10 +56,59 @@ class Fields(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._fields)})"
 
+    def _repr_html_(self) -> str:
+        told = ({"field": name, "value": of} for name, of in self._fields.items())
+        return Table(list(told), ["field", "value"])._repr_html_()
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON as dictionaries and lists of its own."""
         copied: dict[str, Any] = json.loads(json.dumps(self._fields))
         return copied
+
+
+class Printed(Fields):
+    """Fields that a command prints: ``text`` is what it prints, and ``print`` and a notebook show it."""
+
+    def __init__(self, printed: tuple[str, str]) -> None:
+        super().__init__(json.loads(printed[0]))
+        self._text = python_words(printed[1])
+
+    @property
+    def text(self) -> str:
+        """What the command prints, in the words of this package."""
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return preformatted(self._text)
+
+    def __str__(self) -> str:
+        return self._text
+
+
+class PublicResult(Fields):
+    """What may be passed on of a report: the JSON of ``tacit report --public``. A notebook shows its page."""
+
+    def __init__(self, native: tuple[str, str]) -> None:
+        super().__init__(json.loads(native[0]))
+        self._html = native[1]
+
+    @property
+    def html(self) -> str:
+        """The page that the command writes, whole."""
+        return self._html
+
+    def _repr_html_(self) -> str:
+        return _framed(self._html)
+
+
+def preformatted(text: str) -> str:
+    """Text of a terminal, for a notebook."""
+    return f"<pre>{html.escape(text)}</pre>"
+
+
+def _framed(page: str) -> str:
+    """A page of its own: its style is none of the notebook's."""
+    return f'<iframe srcdoc="{html.escape(page)}" sandbox style="width:100%;height:40em;border:0"></iframe>'
 
 
 def _wrapped(value: Any) -> Any:
@@ -104,12 +159,11 @@ class Table(Sequence[Fields]):
         return self._batches().__arrow_c_stream__(requested_schema)
 
     def _batches(self) -> _tacit.Batches:
-        return _tacit.Batches.of_rows(self.columns, json.dumps(self._rows))
+        return _tacit.Batches.of_rows(self.columns, json.dumps(self._rows, default=float))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
-        copied: list[dict[str, Any]] = json.loads(json.dumps(self._rows))
-        return copied
+        return copy.deepcopy(self._rows)
 
     def to_arrow(self) -> pyarrow.Table:
         """As a table of pyarrow, which must be installed."""
@@ -127,8 +181,52 @@ class Table(Sequence[Fields]):
         return frame
 
 
+class Output(Fields):
+    """A revealed value of a program."""
+
+    @property
+    def label(self) -> str:
+        """The program's label."""
+        return str(self._fields["label"])
+
+    @property
+    def value(self) -> Union[int, Fraction]:
+        """The value, exactly: it may have 128 bits."""
+        value: Union[int, Fraction] = self._fields["value"]
+        return value
+
+    @property
+    def sigma(self) -> float | None:
+        """Standard deviation of the noise added to it; None where none was added to it itself."""
+        sigma: float | None = self._fields.get("sigma")
+        return sigma
+
+
+class Outputs(Table):
+    """Revealed values of a program, a row each, with values and noise as numbers."""
+
+    @overload
+    def __getitem__(self, at: int) -> Output: ...
+    @overload
+    def __getitem__(self, at: slice) -> Outputs: ...
+    def __getitem__(self, at: int | slice) -> Output | Outputs:
+        return Outputs(self._rows[at], self.columns) if isinstance(at, slice) else Output(self._rows[at])
+
+    def __iter__(self) -> Iterator[Output]:
+        return (Output(row) for row in self._rows)
+
+
+def _output(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An output of a report, whose JSON has numbers as text, for they have more digits than a double."""
+    from fractions import Fraction
+
+    value, sigma = Fraction(row["value"]), row.get("sigma")
+    whole = value.numerator if value.denominator == 1 else value
+    return {**row, "value": whole, **({} if sigma is None else {"sigma": float(sigma)})}
+
+
 def _cell(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _to_arrow(rows: Any) -> Any:
@@ -166,7 +264,8 @@ class Report(Fields):
         """The report of a ``report.json``. Raises InputError, also where it holds several: see Reports."""
         reports = Reports.load(path)
         if len(reports) != 1:
-            raise ValueError(f"{os.fspath(path)} holds {len(reports)} reports: use tacit.Reports.load")
+            text = f"{os.fspath(path)} holds {len(reports)} reports: use tacit.Reports.load"
+            raise InputError(text, kind="input", code=2)
         return reports[0]
 
     @property
@@ -195,9 +294,9 @@ class Report(Fields):
         )
 
     @property
-    def outputs(self) -> Table:
+    def outputs(self) -> Outputs:
         """Revealed values of a program: label, value, sigma and how it came about."""
-        return Table(self._fields["view"].get("outputs", []))
+        return Outputs([_output(row) for row in self._fields["view"].get("outputs", [])])
 
     @property
     def numbers(self) -> Table:
@@ -206,9 +305,9 @@ class Report(Fields):
         return Table(json.loads(rows), columns)
 
     @property
-    def public_result(self) -> Fields:
+    def public_result(self) -> PublicResult:
         """What may be passed on: the same at all parties. Raises InputError where nothing is public."""
-        return Fields(json.loads(self._native.public()[0]))
+        return PublicResult(self._native.public())
 
     @property
     def text(self) -> str:
@@ -240,11 +339,7 @@ class Report(Fields):
         return Fields(cells[0]) if cells else {}
 
     def _repr_html_(self) -> str:
-        # A page of its own: its style is none of the notebook's.
-        return (
-            f'<iframe srcdoc="{html.escape(self.html)}" sandbox style="width:100%;height:40em;border:0">'
-            "</iframe>"
-        )
+        return _framed(self.html)
 
     def __repr__(self) -> str:
         return f"Report({self['study']['name']!r}, party={self['party']!r})"
@@ -262,7 +357,7 @@ class Reports(Sequence[Report]):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Reports:
         """All reports of a ``report.json``. Raises InputError where it is none."""
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(path)
         return Reports([Report(one) for one in _tacit.Report.all_of(text)])
 
     @overload

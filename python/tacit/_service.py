@@ -7,15 +7,15 @@ import http.client
 import json
 import os
 import ssl
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from . import _tacit
 from ._errors import _KINDS, FileError, InputError, PeerError, Place, TacitError
 from ._report import Fields, Report
 from ._study import Study
@@ -23,6 +23,8 @@ from ._study import Study
 _BASE = "/api/v1"
 _TRIES = 4
 """How often a request is sent again that was too fast or met no connection."""
+_LONGEST = 60.0
+"""The most seconds that a request waits because a service says so."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,15 @@ class Service:
         timeout: float = 60.0,
     ) -> None:
         at = urlsplit(url)
+        if at.username is not None or at.password is not None:
+            # It is not said again: a password would stand in messages.
+            message = "the address names a user: write https://NAME:PORT; the token says who asks"
+            raise InputError(message, kind="input", code=2)
         if at.scheme != "https" or not at.hostname or at.path.rstrip("/") or at.query:
             message = f"{url} is no address of a service: write https://NAME:PORT"
             raise InputError(message, kind="input", code=2)
         self._host, self._port, self._name = at.hostname, at.port or 443, at.netloc
-        self._token, self._timeout = token, timeout
+        self._token, self._timeout = _Secret(token), timeout
         self._pin: bytes | None = None
         text = None if certificate is None else os.fspath(certificate)
         pin = (text or "").replace(":", "").lower()
@@ -70,7 +76,7 @@ class Service:
             # The certificate is compared as a whole, so nobody has to vouch for it.
             self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
         else:
-            self._tls = ssl.create_default_context(cafile=text)
+            self._tls = _trusting(text)
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_3
 
     def __repr__(self) -> str:
@@ -130,7 +136,9 @@ class Service:
             hash = self._get(f"/drafts/{draft}/preview").study
             return str(self._send("POST", f"/drafts/{draft}/propose", {"study": hash}).study)
         except TacitError:
-            self._send("DELETE", f"/drafts/{draft}", {})
+            # What is told is why it was not proposed, and not what became of the draft.
+            with suppress(TacitError):
+                self._send("DELETE", f"/drafts/{draft}", {})
             raise
 
     def consent(self, study: str, *, words: str, data: str, runs: int = 2, days: int = 30) -> Fields:
@@ -179,13 +187,11 @@ class Service:
         """Its report, as ``Party.run`` gives it. That it was read is written down at the service."""
         status, body = self._ask("GET", f"/studies/{_part(study)}/report")
         self._good(status, body)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "report.json"
-            path.write_bytes(body)
-            return Report.load(path)
+        (report,) = _tacit.Report.all_of(body.decode("utf-8"))
+        return Report(report)
 
     def file(self, study: str, name: str) -> bytes:
-        """A file of its report: ``report.html``, ``numbers.csv``, ``public.json``, a figure."""
+        """A file of its report: ``report.html``, ``numbers.csv``, ``public.json``, a figure (``forest.png``)."""
         status, body = self._ask("GET", f"/studies/{_part(study)}/report/{_part(name)}")
         if status != 200:
             self._good(status, body)
@@ -236,8 +242,8 @@ class Service:
         # A service says a word every 15 seconds.
         connection = self._connect(max(self._timeout, 60.0))
         try:
-            headers = {"Last-Event-ID": after} if after is not None else {}
-            connection.request("GET", _BASE + "/events", headers=headers | self._headers())
+            last = {"Last-Event-ID": after} if after is not None else {}
+            connection.request("GET", _BASE + "/events", headers=self._headers() | last)
             answer = connection.getresponse()
             if answer.status != 200:
                 self._good(answer.status, answer.read())
@@ -276,20 +282,19 @@ class Service:
         return Fields(self._good(status, answer))
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        headers = self._headers()
-        if body is not None:
-            # What arrived before a connection broke is not done again.
-            headers |= {"Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
+        # What arrived before a connection broke is not done again.
+        once = {"Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
+        further = once if body is not None else {}
         for left in reversed(range(_TRIES)):
             connection = None
             try:
                 connection = self._connect(self._timeout)
-                connection.request(method, _BASE + path, body=body, headers=headers)
+                connection.request(method, _BASE + path, body=body, headers=self._headers() | further)
                 answer = connection.getresponse()
                 status, said = answer.status, answer.read()
                 if status != 429 or left == 0:
                     return status, said
-                wait = float(answer.headers.get("Retry-After", "1"))
+                wait = _wait(answer.headers.get("Retry-After"))
             except (OSError, http.client.HTTPException) as error:
                 if left == 0 or isinstance(error, ssl.SSLCertVerificationError):
                     raise self._unreached(error) from error
@@ -314,7 +319,7 @@ class Service:
         return connection
 
     def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._token}", "Host": self._name}
+        return {"Authorization": f"Bearer {self._token.said()}", "Host": self._name}
 
     def _good(self, status: int, body: bytes) -> dict[str, Any]:
         """The object of an answer; an error of a service as an exception."""
@@ -335,6 +340,39 @@ class Service:
     def _unreached(self, error: Exception) -> PeerError:
         hint = "see that the service runs, that the address is its own, and which certificate it has"
         return PeerError(f"{self._name} was not reached: {error}", kind="peer", code=3, hint=hint)
+
+
+class _Secret:
+    """A token, which no representation shows: tracebacks and debuggers have those of local names."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def said(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return "<token>"
+
+
+def _trusting(certificate: str | None) -> ssl.SSLContext:
+    """Whom to believe: a file in PEM, or the authorities of this machine."""
+    try:
+        return ssl.create_default_context(cafile=certificate)
+    except OSError as error:
+        why = error.strerror or str(error)
+        message = (
+            f"certificate={certificate!r} is neither a SHA-256 of 64 hex digits, as `tacit service run` "
+            f"prints it, nor a file in PEM ({why})"
+        )
+        raise InputError(message, kind="input", code=2) from error
+
+
+def _wait(said: str | None) -> float:
+    """Seconds that a service asks to wait: a number, at most a minute. A date is none that ours says."""
+    return min(float(said), _LONGEST) if said is not None and said.strip().isdigit() else 1.0
 
 
 def _part(text: str) -> str:

@@ -8,13 +8,14 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, Union
 
 from . import _value
 from ._ask import Ask, Groups, Statistic
 from ._columns import Column, Type, i
 from ._keys import Key
-from ._numbers import Number, Rho, number_text
+from ._numbers import Number, Rho, days, number_text
 from ._study import Match, Study
 from ._value import TraceError, Value, mistake
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 Cell = Union[Value, Number, str, datetime.date]
 _SUBSET = "SELECT agg(expr), .. FROM a JOIN b USING (key) [WHERE condition] [GROUP BY public values]"
+_EDGES = (
+    "ranges of a number have no word of SQL here: tacit.Ask(..).histogram(name, edges), or "
+    ".by(tacit.edges(..))"
+)
 _STATISTICS: dict[str, Statistic] = {
     "Avg": "mean",
     "Variance": "variance",
@@ -61,6 +66,36 @@ _FUNCTIONS = {
     "Subquery": "one SELECT is one program",
     "Star": "no row is told: only aggregates are",
 }
+_TWO = ("this", "expression")
+_READ: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("From", "Where", "Paren", "Boolean", "Not", "Neg", "Abs", "DataType"), ("this",)),
+    **dict.fromkeys(("Sum", "Avg", "Variance", "Stddev", "StddevSamp"), ("this",)),
+    **dict.fromkeys(("EQ", "NEQ", "LT", "LTE", "GT", "GTE", "Add", "Sub", "Mul", "And", "Or"), _TWO),
+    **dict.fromkeys(("CovarSamp", "Corr", "RegrSlope", "RegrIntercept"), _TWO),
+    "Select": ("expressions", "from_", "joins", "where", "group"),
+    "Table": ("this",),
+    "Join": ("this", "kind", "using"),
+    "Group": ("expressions",),
+    "Alias": ("this", "alias"),
+    "Identifier": ("this", "quoted"),
+    "Column": ("this", "table"),
+    "Literal": ("this", "is_string"),
+    "Is": (*_TWO, "negate"),
+    "Null": (),
+    "Star": (),
+    "Cast": ("this", "to"),
+    "Between": ("this", "low", "high"),
+    "In": ("this", "expressions", "query"),
+    "Coalesce": ("this", "expressions"),
+    # What these skip and how wide a count is: NULL is said of below, and no count is that wide.
+    "Least": ("this", "expressions", "ignore_nulls"),
+    "Greatest": ("this", "expressions", "ignore_nulls"),
+    "Count": ("this", "big_int"),
+    "Case": ("this", "ifs", "default"),
+    "If": ("this", "true"),
+}
+"""What is read of each kind of node. A kind that is not here is refused where it stands."""
+_ORDERED = ("LT", "LTE", "GT", "GTE")
 _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "EQ": operator.eq,
     "NEQ": operator.ne,
@@ -69,7 +104,7 @@ _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "GT": operator.gt,
     "GTE": operator.ge,
 }
-_ADDED: dict[str, Callable[[Any, Any], Cell]] = {
+_ADDED: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add,
     "Sub": operator.sub,
     "Mul": operator.mul,
@@ -102,6 +137,7 @@ def sql(
     """
     tree = _parsed(query)
     keys = _tables(tree, parties)
+    _whole(tree)
     if match is None:
         match = Match("pid", identifiers=keys)
     elif [one["name"] for one in match._said["identifiers"]] != keys:
@@ -144,7 +180,7 @@ def _parsed(query: str) -> exp.Select:
     if more or not isinstance(tree, exp.Select):
         raise mistake(f"a query is one SELECT: {_SUBSET}")
     for clause, of in tree.args.items():
-        if of and clause not in ("expressions", "from_", "joins", "where", "group", "kind", "hint"):
+        if of and clause not in _READ["Select"]:
             reason = _CLAUSES.get(clause, "no question says it")
             raise mistake(f"{clause.strip('_').upper()} is outside of the subset: {reason}. It is {_SUBSET}")
     return tree
@@ -154,6 +190,15 @@ def _outside(of: exp.Expr, why: str | None = None) -> NoReturn:
     kind = type(of).__name__
     reason = why or _FUNCTIONS.get(kind, "no question of a program says it")
     raise mistake(f"{of.sql(dialect='postgres')} is outside of the subset: {reason}")
+
+
+def _whole(tree: exp.Select) -> None:
+    """Refuses what was parsed and nothing here reads, or a query would be answered as another one."""
+    for one in tree.walk():
+        read = _READ.get(type(one).__name__)
+        left = [] if read is None else [arg for arg, of in one.args.items() if of and arg not in read]
+        if left:
+            _outside(one, f"no question says {left[0].strip('_').replace('_', ' ').upper()} of it")
 
 
 def _tables(tree: exp.Select, parties: Mapping[str, object]) -> list[str]:
@@ -174,12 +219,26 @@ def _tables(tree: exp.Select, parties: Mapping[str, object]) -> list[str]:
     for table in tables:
         if type(table).__name__ != "Table" or table.args.get("alias") or table.args.get("db"):
             _outside(table, "a table is a party, by its name")
-    if not keys or any(key != keys[0] for key in keys):
+    if not keys:
+        raise mistake(f"one table is one party, and two or more are joined by the same key: {_SUBSET}")
+    if any(key != keys[0] for key in keys):
         raise mistake(f"the tables are joined by the same key: {_SUBSET}")
     if sorted(names) != sorted(parties):
         text = f"FROM names {', '.join(names)}, and the parties are {', '.join(sorted(parties))}"
         raise mistake(f"{text}: each party is a table")
     return keys[0]
+
+
+def _by_number(key: exp.Expr, tree: exp.Select) -> exp.Expr:
+    """What ``GROUP BY 1`` means: the first expression of SELECT."""
+    if type(key).__name__ != "Literal":
+        return key
+    wanted = {str(number): one for number, one in enumerate(tree.expressions, 1)}
+    if key.name not in wanted:
+        _outside(key, f"SELECT has {len(wanted)} expressions, and a number names one of them, from 1")
+    one: exp.Expr = wanted[key.name]
+    under: exp.Expr = one.this if type(one).__name__ == "Alias" else one
+    return under
 
 
 class _Plan:
@@ -191,6 +250,8 @@ class _Plan:
         self._columns = columns
         self._parties = parties
         self._where = tree.args["where"].this if tree.args.get("where") else None
+        self._taken = {*columns, *(one.alias for one in tree.expressions)}
+        """Names that nobody gets who does not ask for them."""
         self._chosen = self._free("chosen")
         self._lists = dict(_lists(self._where))
         self._wanted: dict[str, exp.Expr] = {}
@@ -206,7 +267,10 @@ class _Plan:
         by_alias = {
             alias: one.this for one in tree.expressions if (alias := one.alias) and alias not in columns
         }
-        keys = [by_alias.get(key.name, key) for key in group.expressions] if group is not None else []
+        keys = [
+            _by_number(by_alias.get(key.name, key), tree)
+            for key in (group.expressions if group is not None else [])
+        ]
         for key in keys:
             self._group(key, aliases.get(key.sql()))
         told = {key.sql() for key in keys}
@@ -243,19 +307,19 @@ class _Plan:
         cells = _Cells(given, self._columns, self._parties)
         made: dict[str, Value] = {}
         if self._where is not None:
-            made[self._chosen] = cells.condition(self._where)
+            made[self._chosen] = _apart(cells.condition(self._where))
         for name, of in self._wanted.items():
             value = cells.cell(of)
             if not isinstance(value, Value):
                 _outside(of, "it is the same of every row")
-            made[name] = value
+            made[name] = _apart(value)
         for name, column in self._known.items():
             made[name] = given[column].known()
         return made
 
     def _free(self, name: str) -> str:
-        """A name that no column has."""
-        return name if name not in self._columns else self._free(f"{name}_")
+        """A name that no column has, and that the query gives nothing."""
+        return name if name not in self._taken else self._free(f"{name}_")
 
     def _name(self, of: exp.Expr, alias: str | None) -> str:
         """What a value is called: a column by its name, what is computed by its alias or a number."""
@@ -264,7 +328,8 @@ class _Plan:
         key = of.sql()
         if key not in self._names:
             names = {*self._columns, *self._wanted}
-            number = next(number for number in range(1, 10**6) if f"expr{number}" not in names)
+            taken = names | self._taken
+            number = next(number for number in range(1, 10**6) if f"expr{number}" not in taken)
             self._names[key] = alias if alias and alias not in names else f"expr{number}"
             self._wanted[self._names[key]] = of
         return self._names[key]
@@ -274,7 +339,8 @@ class _Plan:
         name = self._name(key, alias)
         if kind != "Column":
             if kind not in (*_COMPARED, "And", "Or", "Not", "In", "Between", "Is"):
-                _outside(key, "groups are public: labels, bits, conditions, or values that WHERE names by IN")
+                text = "groups are public: labels, bits, conditions, or values that WHERE names by IN"
+                _outside(key, f"{text}; {_EDGES}")
             self._groups.append(name)
             return
         column = self._columns[name]
@@ -284,7 +350,7 @@ class _Plan:
             self._groups.append(Groups(name, "values", self._lists[name]))
         else:
             text = f"the values of {name} are not public"
-            _outside(key, f"{text}: name them, as in WHERE {name} IN (1, 2, 3) GROUP BY {name}")
+            _outside(key, f"{text}: name them, as in WHERE {name} IN (1, 2, 3) GROUP BY {name}; {_EDGES}")
 
     def _aggregate(self, of: exp.Expr, alias: str | None) -> None:
         kind = type(of).__name__
@@ -329,19 +395,23 @@ def _lists(where: exp.Expr | None) -> list[tuple[str, list[str]]]:
     if kind == "Paren":
         return _lists(where.this)
     if kind == "In" and type(where.this).__name__ == "Column":
-        texts = [
-            number_text(_literal(one))
-            for one in where.expressions
-            if type(one).__name__ in ("Literal", "Neg")
-        ]
+        numbers = [_literal(one) for one in where.expressions]
+        texts = [number_text(one) for one in numbers if one is not None]
         if texts and len(texts) == len(where.expressions) and None not in texts:
             return [(where.this.name, [text for text in texts if text is not None])]
     return []
 
 
-def _literal(of: exp.Expr) -> Any:
+def _literal(of: exp.Expr) -> int | Decimal | str | None:
+    """A constant as it is written; none of what is none."""
     if type(of).__name__ == "Neg":
-        return -_literal(of.this)
+        value = _literal(of.this)
+        if isinstance(value, Decimal):
+            # `-value` rounds to the digits of its context.
+            return value.copy_negate()
+        return -value if isinstance(value, int) else None
+    if type(of).__name__ != "Literal":
+        return None
     if of.is_string:
         return of.name
     return int(of.name) if of.name.isdigit() else Decimal(of.name)
@@ -388,7 +458,10 @@ class _Cells:
         if kind == "Column":
             return self._given[_column(of, self._columns, self._parties)]
         if kind == "Literal":
-            return _literal(of)  # type: ignore[no-any-return]
+            value = _literal(of)
+            if isinstance(value, (int, Decimal)):
+                return _exact(Fraction(value))
+            return of.name
         if kind == "Boolean":
             return bool(of.this)
         if kind == "Paren":
@@ -399,17 +472,15 @@ class _Cells:
             return self._added(of, kind)
         if kind in ("And", "Or", "Not"):
             return self._joined(of, kind)
-        special = getattr(self, f"_{kind.lower()}", None)
-        if special is None:
+        if kind not in _SPECIAL:
             _outside(of)
-        made: Cell = special(of)
-        return made
+        return _SPECIAL[kind](self, of)
 
     def _neg(self, of: exp.Expr) -> Cell:
         value = self.cell(of.this)
         if isinstance(value, Value):
             return -_wide(value, _width(value) + 1)
-        return -value if isinstance(value, (int, Decimal)) else _outside(of)
+        return -value if isinstance(value, (int, Fraction)) else _outside(of)
 
     def _abs(self, of: exp.Expr) -> Cell:
         value = self.cell(of.this)
@@ -422,17 +493,18 @@ class _Cells:
                 return datetime.date.fromisoformat(value)
             except ValueError:
                 _outside(of, "it is no day such as DATE '2026-03-01'")
-        if (
-            to in ("INT", "BIGINT", "SMALLINT", "BOOLEAN")
-            and isinstance(value, Value)
-            and value._parts() == 1
-        ):
-            return value
-        _outside(of, "values keep their types, which columns= says")
+        if not isinstance(value, Value) or value._has_labels() or value._is_day() or value._parts() != 1:
+            _outside(of, "values keep their types, which columns= says")
+        if to == "BOOLEAN":
+            return value if value._type() == "bit" else value != 0
+        if to not in ("INT", "BIGINT", "SMALLINT"):
+            _outside(of, "values keep their types, which columns= says")
+        return value
 
     def _between(self, of: exp.Expr) -> Cell:
         value = self.cell(of.this)
         low, high = self.cell(of.args["low"]), self.cell(of.args["high"])
+        _ranked(of, value, low, high)
         return _pair(value, low, operator.ge) & _pair(value, high, operator.le)
 
     def _in(self, of: exp.Expr) -> Cell:
@@ -446,7 +518,7 @@ class _Cells:
         value = self.cell(of.this)
         if type(of.expression).__name__ != "Null" or not isinstance(value, Value):
             _outside(of, "IS asks for NULL alone")
-        return ~value.known()
+        return value.known() if of.args.get("negate") else ~value.known()
 
     def _coalesce(self, of: exp.Expr) -> Cell:
         value = self.cell(of.this)
@@ -462,9 +534,10 @@ class _Cells:
         return self._folded(of, _value.maximum)
 
     def _folded(self, of: exp.Expr, by: Callable[[Any, Any], Value]) -> Cell:
-        made = self.cell(of.this)
-        for one in of.expressions:
-            made = _pair(made, self.cell(one), by)
+        made, *cells = [self.cell(one) for one in (of.this, *of.expressions)]
+        _ranked(of, made, *cells)
+        for one in cells:
+            made = _pair(made, one, by)
         return made
 
     def _case(self, of: exp.Expr) -> Cell:
@@ -484,22 +557,24 @@ class _Cells:
         return made
 
     def _compared(self, of: exp.Expr, by: Callable[[Any, Any], Any]) -> Cell:
-        return _pair(self.cell(of.this), self.cell(of.expression), by)
+        a, b = self.cell(of.this), self.cell(of.expression)
+        if type(of).__name__ in _ORDERED:
+            _ranked(of, a, b)
+        return _pair(a, b, by)
 
     def _added(self, of: exp.Expr, kind: str) -> Cell:
         a, b = self.cell(of.this), self.cell(of.expression)
         by = _ADDED[kind]
         if not isinstance(a, Value) and not isinstance(b, Value):
-            if isinstance(a, (int, Decimal)) and isinstance(b, (int, Decimal)):
-                return by(a, b)
+            if isinstance(a, (int, Fraction)) and isinstance(b, (int, Fraction)):
+                return _exact(by(a, b))
             _outside(of)
-        if any(isinstance(one, Value) and one._column and one._column[1].is_date for one in (a, b)):
-            return by(a, b)
         parts = max(one._parts() for one in (a, b) if isinstance(one, Value))
         widths = [_width(one, parts) for one in (a, b)]
         width = widths[0] + widths[1] if kind == "Mul" else max(widths) + 1
         a, b = [_wide(one, width) if isinstance(one, Value) else one for one in (a, b)]
-        return by(a, b)
+        made: Cell = by(a, b)
+        return made
 
     def _joined(self, of: exp.Expr, kind: str) -> Cell:
         if kind == "Not":
@@ -524,23 +599,55 @@ class _Cells:
         return any(self._missing(one) for one in of.iter_expressions())
 
 
+def _apart(value: Value) -> Value:
+    """A bit that is a column, as a value of its own: it has two names then."""
+    return value.parts() if value._column is not None and value._type() == "bit" else value
+
+
+_SPECIAL: dict[str, Callable[[_Cells, exp.Expr], Cell]] = {
+    "Neg": _Cells._neg,
+    "Abs": _Cells._abs,
+    "Cast": _Cells._cast,
+    "Between": _Cells._between,
+    "In": _Cells._in,
+    "Is": _Cells._is,
+    "Coalesce": _Cells._coalesce,
+    "Least": _Cells._least,
+    "Greatest": _Cells._greatest,
+    "Case": _Cells._case,
+}
+
+
+def _ranked(of: exp.Expr, *cells: Cell) -> None:
+    """Refuses an order of labels: that of their list is none of texts."""
+    if any(isinstance(one, Value) and one._has_labels() for one in cells):
+        _outside(of, "labels have no order here, and texts have one by their letters: write = or IN")
+
+
+def _exact(number: int | Fraction) -> int | Fraction:
+    """A whole number as one."""
+    return int(number) if number == int(number) else number
+
+
 def _width(of: Cell, parts: int = 1) -> int:
     """Bits of a signed type that holds it; a constant in so many parts of one."""
     if isinstance(of, Value):
         name = of._type()
         return 2 if name == "bit" else int(name[1:]) + (name[0] == "u")
-    return int(of * parts).bit_length() + 1 if isinstance(of, (int, Decimal)) else 1
+    if isinstance(of, datetime.date):
+        return days(of).bit_length() + 1
+    return int(of * parts).bit_length() + 1 if isinstance(of, (int, Fraction)) else 1
 
 
 def _room(value: Value, *constants: Cell) -> Value:
     """A value, in a type that holds these numbers as well."""
-    counts: list[int | Decimal] = [
-        one * value._parts() for one in constants if isinstance(one, (int, Decimal))
+    counts: list[int | Fraction] = [
+        one * value._parts() for one in constants if isinstance(one, (int, Fraction))
     ]
     name = value._type()
     low = -(1 << int(name[1:]) - 1) if name[0] == "i" else 0
     high = 1 if name == "bit" else (1 << int(name[1:]) - (name[0] == "i")) - 1
-    if value._like is not None and (value._like[1].is_date or value._like[1].has_labels):
+    if value._is_day() or value._has_labels():
         return value
     if all(low <= count <= high for count in counts):
         return value
@@ -550,7 +657,11 @@ def _room(value: Value, *constants: Cell) -> Value:
 def _wide(value: Value, width: int) -> Value:
     if width > 128:
         raise mistake("these numbers are too wide for a product: bound them by LEAST and GREATEST first")
-    return value.cast(i(width)) if value._type() != f"i{width}" else value
+    if value._type() == f"i{width}":
+        return value
+    made = value.cast(i(width))
+    made._like = value._like
+    return made
 
 
 def _pair(a: Cell, b: Cell, by: Callable[[Any, Any], Any]) -> Value:

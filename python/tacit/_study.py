@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,9 +15,10 @@ from typing import Any, Literal, Union
 
 from . import _tacit
 from ._errors import InputError
+from ._files import read_text, write_text
 from ._keys import Key
 from ._numbers import Rho, decimal_of
-from ._report import Fields, Table
+from ._report import Printed, Table
 from ._trace import Head, Row, Step, traced
 
 Rows = Union[int, "tuple[int, int]"]
@@ -62,8 +64,8 @@ class Prices:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Prices:
-        """A file like ``docs/prices-2026.toml``. A mistake in it is raised by the plan."""
-        return Prices(os.fspath(path), Path(path).read_text(encoding="utf-8"))
+        """A file like ``docs/prices-2026.toml``. The plan raises a mistake in it, this InputError."""
+        return Prices(os.fspath(path), read_text(path))
 
     @staticmethod
     def aws_2026() -> Prices:
@@ -71,12 +73,12 @@ class Prices:
         return Prices("prices-2026.toml", _tacit.prices_2026())
 
 
-class Check(Fields):
-    """What a check found: the JSON of ``tacit check --json``."""
+class Check(Printed):
+    """What a check found: the JSON of ``tacit check --json``, and its ``text``, which a notebook shows."""
 
 
-class Plan(Fields):
-    """What a study will cost: the JSON of ``tacit plan --json``."""
+class Plan(Printed):
+    """What a study will cost: the JSON of ``tacit plan --json``, and its ``text``, which a notebook shows."""
 
     def to_pandas(self) -> Any:
         """The stages as a frame of pandas, which must be installed."""
@@ -136,8 +138,8 @@ class Study:
 
         ``row`` has a parameter for each column, annotated with type and owner (``tacit.u16["shop"]``), and
         returns values by name; or it is columns by name. ``combine`` has the values that it names as
-        parameters, and returns sums; where there is none, ``row`` does. ``release`` has a ``tacit.Release``
-        and the sums. In their place questions may stand: ``tacit.Ask``. Each function is called once; what it
+        parameters (``**values``: all others), and returns sums; where there is none, ``row`` does.
+        ``release`` has a ``tacit.Release`` and the sums. In their place questions may stand: ``tacit.Ask``. Each function is called once; what it
         reads from outside becomes constants. ``text`` shows the program.
 
         ``parties`` has the key of each by name, ``rows`` whose rows are met, ``rho`` what each viewer may be
@@ -164,7 +166,9 @@ class Study:
         charged = {viewer: _charge(of) for viewer, of in made.rho.items()} if rho is None else rho
         if charged:
             said["release"] = {**sections.get("release", {}), **_viewers(charged)}
-        return Study(_tacit.canonical(name, _toml(said)), name=name)
+        study = Study.__new__(Study)
+        study._native = _built(name, said)
+        return study
 
     def _study(self) -> _tacit.Study:
         assert self._native is not None
@@ -205,16 +209,17 @@ class Study:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the canonical text, which the command reads; never over a study that says another thing.
 
-        Raises InputError where a file is there that says something else.
+        Raises InputError where a file is there that says something else, FileError where none can be
+        written.
         """
         path, text = Path(path), self.toml()
-        if path.exists() and path.read_text(encoding="utf-8") != text:
+        if path.exists() and read_text(path) != text:
             raise InputError(
                 f"{path} is there and says something else: remove it, or name another file",
                 kind="input",
                 code=2,
             )
-        path.write_text(text, encoding="utf-8")
+        write_text(path, text)
         return path
 
     def check(
@@ -235,7 +240,7 @@ class Study:
             theirs = ("the peer's", peer._study().text)
         elif peer is not None:
             theirs = (os.fspath(peer), Study.load(peer)._study().text)
-        return Check(json.loads(self._study().check(_pair(rows), mean, theirs)))
+        return Check(self._study().check(_pair(rows), mean, theirs))
 
     def plan(
         self,
@@ -250,13 +255,20 @@ class Study:
     ) -> Plan:
         """States bytes, time and privacy cost of every stage; with ``price`` also dollars.
 
-        ``both`` are rows that both of two parties have, ``link`` is bandwidth each way and round-trip time, ``cores`` are those of each party. Raises
-        InputError.
+        ``both`` are rows that both of two parties have, ``link`` is bandwidth each way and round-trip time,
+        ``cores`` are those of each party. Raises InputError.
         """
         pair = _pair(rows)
         assert pair is not None
         told = None if price is None else (price.name, price.text)
-        return Plan(json.loads(self._study().plan(pair, link, mean, cores, told, between, both)))
+        return Plan(self._study().plan(pair, link, mean, cores, told, between, both))
+
+    def __getstate__(self) -> dict[str, Any]:
+        study = self._study()
+        return {"name": study.name, "text": study.text}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self._native = _tacit.Study.parse(state["name"], state["text"])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Study) and self.hash == other.hash
@@ -292,9 +304,9 @@ class LiftStudy(Study):
         duplicates: str = "error",
         **settings: Any,
     ) -> LiftStudy:
-        """How rows are matched; further settings are those of ``[match]``."""
+        """How rows are matched; further settings are those of ``[match]``. The last call counts alone."""
         match = Match(protocol, identifiers=identifiers, duplicates=duplicates, **settings)
-        return self._with("match", match._said)
+        return self._with("match", match._said, anew=True)
 
     def time(self, *, origin: datetime.date | str, unit: str, span: int) -> LiftStudy:
         """From when times are counted, in what unit, and how many of them there are."""
@@ -305,9 +317,11 @@ class LiftStudy(Study):
         """The publisher's column that says when a person could first have been reached."""
         return self._with("publisher", {"opportunity": {"column": column, "type": type}})
 
-    def arm(self, column: str, *, test: str, control: str) -> LiftStudy:
-        """The publisher's column of arms, and their names in it."""
-        return self._with("publisher", {"arm": {"column": column, "test": test, "control": control}})
+    def arm(self, column: str, *, test: str, control: str, leave_out: Sequence[str] = ()) -> LiftStudy:
+        """The publisher's column of arms, and their names in it; rows of ``leave_out`` do not count."""
+        said: dict[str, Any] = {"column": column, "test": test, "control": control}
+        said.update({"leave_out": list(leave_out)} if leave_out else {})
+        return self._with("publisher", {"arm": said})
 
     def impressions(self, column: str, *, type: str = "u16") -> LiftStudy:
         """The publisher's column of impressions, which counts of reached people need."""
@@ -319,25 +333,31 @@ class LiftStudy(Study):
 
     def events(
         self,
-        column: str,
+        column: str | Sequence[str],
         *,
-        value: str | int = 1,
+        value: str | int | Sequence[str] = 1,
         type: str = "u32",
         unit: str | None = None,
         scale: int | None = None,
+        negative: Literal["error", "leave-out", "net"] | None = None,
         max_events: int = 4,
         overflow: str = "keep-earliest",
     ) -> LiftStudy:
         """The advertiser's events, one a line: the column of times, the column of values or a constant value.
 
-        ``max_events`` are those of one person that count, ``overflow`` says which.
+        Of a person who has one line with all events (the wide layout) ``column`` is a list of the columns of
+        times, and ``value`` a list of as many columns, or a constant. ``negative`` says what a value below 0
+        is: a mistake unless told, ``leave-out``, or ``net``, a refund (``docs/files.md``). ``max_events`` are
+        those of one person that count, ``overflow`` says which.
         """
         of: dict[str, Any] = {"constant": value}
-        if isinstance(value, str):
-            of = {"column": value, "type": type}
-            of.update({name: one for name, one in (("unit", unit), ("scale", scale)) if one is not None})
-        said = {"layout": "events", "event": {"column": column, "type": "time"}, "value": of}
-        return self._with("advertiser", {**said, "max_events": max_events, "overflow": overflow})
+        if not isinstance(value, int):
+            said = {"type": type, "unit": unit, "scale": scale, "negative": negative}
+            of = {**_columns(value), **{name: one for name, one in said.items() if one is not None}}
+        event = {**_columns(column), "type": "time"}
+        layout = "events" if isinstance(column, str) else "wide"
+        events = {"layout": layout, "event": event, "value": of, "max_events": max_events}
+        return self._with("advertiser", {**events, "overflow": overflow})
 
     def where(self, column: str, *, equals: Sequence[str]) -> LiftStudy:
         """Only these lines of the advertiser are events."""
@@ -366,18 +386,30 @@ class LiftStudy(Study):
     ) -> LiftStudy:
         """What is released: one public result for a rho, or to each party named its own for its rho.
 
-        ``public`` among the names is everybody. Further settings are those of ``[release]``.
+        ``public`` among the names is everybody. Further settings are those of ``[release]``. A second call
+        replaces all that the first one said.
         """
         said: dict[str, Any] = {"mode": mode, "confidence": decimal_of(confidence), **settings}
         said.update({"also": list(also)} if also else {})
-        return self._with("release", {**said, **_viewers(rho)})
+        return self._with("release", {**said, **_viewers(rho)}, anew=True)
+
+    def privacy(self, *, unit: str) -> LiftStudy:
+        """What one row stands for, in a word or two that fit after "one": ``child``."""
+        return self._with("privacy", {"unit": unit})
 
     def compute(self, **settings: Any) -> LiftStudy:
         """Settings of ``[compute]``: engine, shards, ot."""
         return self._with("compute", settings)
 
-    def _with(self, section: str, said: Mapping[str, Any]) -> LiftStudy:
-        all_said = {**self._said, section: {**self._said.get(section, {}), **said}}
+    def __getstate__(self) -> dict[str, Any]:
+        return {"said": self._said}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self._said, self._native = state["said"], None
+
+    def _with(self, section: str, said: Mapping[str, Any], *, anew: bool = False) -> LiftStudy:
+        before = {} if anew else self._said.get(section, {})
+        all_said = {**self._said, section: {**before, **said}}
         return LiftStudy(self._said["name"], self._said["title"], all_said)
 
     def _study(self) -> _tacit.Study:
@@ -386,9 +418,22 @@ class LiftStudy(Study):
             # What every lift study says; sides that say another thing stand.
             said.setdefault("time", {"origin": datetime.date(1970, 1, 1), "unit": "second", "span": _SECONDS})
             said["lift"] = {"counts_after": "opportunity", **said.get("lift", {})}
-            text = _toml(said)
-            self._native = _tacit.Study.parse(self._said["name"], _tacit.canonical(self._said["name"], text))
+            self._native = _built(self._said["name"], said)
         return self._native
+
+
+def _built(name: str, said: Mapping[str, Any]) -> _tacit.Study:
+    """A study of what calls said. Nobody wrote its text, so its mistakes name settings and no lines."""
+    try:
+        return _tacit.Study.parse(name, _tacit.canonical(name, _toml(said)))
+    except InputError as error:
+        text = re.sub(rf"{re.escape(name)}, line \d+(?:, column \d+)?", name, str(error))
+        raise InputError(text, kind=error.kind, code=error.code, hint=error.hint) from None
+
+
+def _columns(of: str | Sequence[str]) -> dict[str, Any]:
+    """A column, or those of the wide layout."""
+    return {"column": of} if isinstance(of, str) else {"columns": list(of)}
 
 
 def _viewers(rho: Rho | Mapping[str, Rho]) -> dict[str, Any]:
@@ -401,7 +446,7 @@ def _viewers(rho: Rho | Mapping[str, Rho]) -> dict[str, Any]:
 
 def _charge(rho: Fraction) -> Decimal:
     """No less, with as many digits as a study has."""
-    return Decimal(-(-rho.numerator * 10**9 // rho.denominator)).scaleb(-9).normalize()
+    return decimal_of(Fraction(-(-rho.numerator * 10**9 // rho.denominator), 10**9))
 
 
 def _toml(said: Mapping[str, Any]) -> str:

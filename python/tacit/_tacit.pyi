@@ -22,6 +22,7 @@ __all__ = [
     "Stop",
     "Study",
     "Worker",
+    "__commit__",
     "__version__",
     "canonical",
     "generate",
@@ -32,6 +33,7 @@ __all__ = [
     "simulate",
 ]
 
+__commit__: str | None
 __version__: str
 
 def canonical(name: str, text: str) -> str: ...
@@ -57,7 +59,7 @@ def simulate(
     seed: int,
     threads: int | None = None,
     stop: Stop | None = None,
-) -> str: ...
+) -> tuple[str, str]: ...
 
 @final
 class Batches:
@@ -107,7 +109,7 @@ class Party:
         rows: tuple[int, int] | None = None,
         mean: float | None = None,
         stop: Stop | None = None,
-    ) -> tuple[str, TacitError | None]: ...
+    ) -> tuple[tuple[str, str], TacitError | None]: ...
     def run(
         self,
         data: _Path | Rows | None,
@@ -163,6 +165,7 @@ class Study:
     def name(self) -> str: ...
     @property
     def title(self) -> str: ...
+    def runs_of(self, party: str) -> int: ...
     @property
     def parties(self) -> list[tuple[str, str]]: ...
     def check(
@@ -170,7 +173,7 @@ class Study:
         rows: tuple[int, int] | None = None,
         mean: float | None = None,
         peer: tuple[str, str] | None = None,
-    ) -> str: ...
+    ) -> tuple[str, str]: ...
     def plan(
         self,
         rows: tuple[int, int],
@@ -180,7 +183,7 @@ class Study:
         prices: tuple[str, str] | None,
         between: str,
         both: int | None = None,
-    ) -> str: ...
+    ) -> tuple[str, str]: ...
 
 @final
 class Worker:

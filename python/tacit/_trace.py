@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -145,14 +145,14 @@ def traced(head: Head, row: Row, steps: Sequence[Step]) -> Traced:
         given = {name: Value(draft, None, (name, column)) for name, column in columns.items()}
         made = given if isinstance(row, Mapping) else _returned(row, row(**given))
         if asks:
-            lines = _asked(draft, {**given, **made}, asks)
+            lines = _asked(draft, {**given, **made}, asks, columns)
         else:
             folds = made
             if len(steps) == 2:
                 folds = _returned(steps[0], _call(steps[0], made))
                 _want(draft, made)
             _fold_all(draft, folds, row if len(steps) == 1 else steps[0])
-            lines = _released(draft, steps[-1], folds)
+            lines = _released(draft, steps[-1], folds, columns)
     finally:
         CURRENT.reset(before)
         draft.is_open = False
@@ -209,15 +209,24 @@ def _returned(function: Any, made: Any) -> dict[str, Value]:
 def _call(function: Any, values: Mapping[str, Value], *first: Release) -> Any:
     """Calls a function with the values that it names."""
     place = _place_of(function)
-    names = list(inspect.signature(function).parameters)[len(first) :]
+    parameters = list(inspect.signature(function).parameters.values())[len(first) :]
+    names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+    if len(names) < len(parameters):
+        names += [one for one in values if one.replace("-", "_") not in names]
     unknown = [
         name for name in names if name.replace("_", "-") not in {one.replace("_", "-") for one in values}
     ]
     if unknown:
         text = f"nothing returned is called {unknown[0]}: there is {', '.join(values)}"
         raise mistake(text, place)
-    alike = {name.replace("-", "_"): value for name, value in values.items()}
-    return function(*first, **{name: alike[name.replace("-", "_")] for name in names})
+    alike: dict[str, list[str]] = {}
+    for name in values:
+        alike.setdefault(name.replace("-", "_"), []).append(name)
+    for name in names:
+        of = alike[name.replace("-", "_")]
+        if len(of) > 1:
+            raise mistake(f"{' and '.join(of)} are both {name} here: return them by other names", place)
+    return function(*first, **{name: values[alike[name.replace("-", "_")][0]] for name in names})
 
 
 def _fold_all(draft: Draft, folds: Mapping[str, Value], function: Any) -> None:
@@ -231,7 +240,9 @@ def _fold_all(draft: Draft, folds: Mapping[str, Value], function: Any) -> None:
             fold.fold = draft.put(Line(fold.words, fold.place, name, name))
 
 
-def _released(draft: Draft, release: Any, folds: Mapping[str, Value]) -> list[tuple[str, Place]]:
+def _released(
+    draft: Draft, release: Any, folds: Mapping[str, Value], columns: Iterable[str]
+) -> list[tuple[str, Place]]:
     """Calls the release function; all lines behind the head."""
     draft.head("release", caller())
     draft.section = "release"
@@ -239,19 +250,21 @@ def _released(draft: Draft, release: Any, folds: Mapping[str, Value]) -> list[tu
     at = caller()
     lines: list[tuple[str, Place]] = []
     for section, of in draft.lines.items():
-        _rename(of)
+        _rename(of, columns if section == "row" else ())
         lines += [(section, at), *((line.text(), line.place) for line in of)]
     return lines
 
 
-def _asked(draft: Draft, made: Mapping[str, Value], asks: Sequence[Ask]) -> list[tuple[str, Place]]:
+def _asked(
+    draft: Draft, made: Mapping[str, Value], asks: Sequence[Ask], columns: Iterable[str]
+) -> list[tuple[str, Place]]:
     """The row section, if something is computed, and the questions behind it."""
     for name, value in made.items():
         if isinstance(value, Fold):
             raise mistake(f"{name} is a sum, and questions sum by themselves: return the value", value.place)
     _want(draft, made)
     row = draft.lines["row"]
-    _rename(row)
+    _rename(row, columns)
     asked = [line for ask in asks for line in ask._read(made)]
     computed = [("row", caller()), *((line.text(), line.place) for line in row)] if row else []
     return [*computed, *asked]
@@ -274,9 +287,10 @@ def _want(draft: Draft, made: Mapping[str, Value]) -> None:
         line.wanted = own or (None if line.wanted in made else line.wanted)
 
 
-def _rename(lines: Sequence[Line]) -> None:
-    """Gives every value the name that it is wanted to have, and the others numbers."""
-    taken = {line.wanted for line in lines if line.wanted is not None}
+def _rename(lines: Sequence[Line], columns: Iterable[str]) -> None:
+    """Gives every value the name that it is wanted to have, and the others numbers. A column keeps its name
+    also where no line reads it: a question may."""
+    taken = {*columns, *(line.wanted for line in lines if line.wanted is not None)}
     free = {prefix: _free(prefix, taken) for prefix in "vm"}
     for line in lines:
         if line.name is not None:

@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 import datetime
+import operator
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn, Union
 
 from . import _tacit
 from ._columns import Column, Type, quoted
 from ._errors import InputError, Place
-from ._numbers import Number, end_text, number_text
+from ._numbers import Number, days, end_text, number_text
 
 Operand = Union["Value", Number, str, datetime.date]
 """A value, or a constant in its unit: a number, a label of its column, a day."""
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "floor_divide": operator.floordiv,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+"""What operators of numpy's numbers come as where a value stands behind them."""
+_INSTEAD = {
+    "minimum": "write tacit.minimum(a, b)",
+    "fmin": "write tacit.minimum(a, b)",
+    "maximum": "write tacit.maximum(a, b)",
+    "fmax": "write tacit.maximum(a, b)",
+    "clip": "write value.clamp(low, high)",
+    "absolute": "write abs(value)",
+    "fabs": "write abs(value)",
+    "invert": "write ~value",
+    "negative": "write -value",
+    "sqrt": "write value.isqrt(), the whole part of it",
+    "logical_and": "write a & b, between bits",
+    "logical_or": "write a | b, between bits",
+    "logical_not": "write ~bit",
+}
 
 
 class TraceError(InputError):
@@ -23,6 +57,10 @@ class TraceError(InputError):
     The message begins with the caller's file and line, says what is wrong and what to write instead;
     ``places`` has the same file and line.
     """
+
+
+class _NoPart(TraceError, AttributeError):
+    """An attribute that no value has, so that ``hasattr`` says no."""
 
 
 def caller() -> Place:
@@ -115,6 +153,8 @@ def _advised(text: str) -> str:
         return f"{text}: values of one operation have one type, which value.cast(tacit.u32) changes"
     if "has no bound" in text:
         return f'{text} (here tacit.between("{text.split()[0]}", 0, 100))'
+    if "`shl NAME 0`" in text:
+        return text.replace("`shl NAME 0`", "value.parts()")
     if text.startswith("not defined on i"):
         return f"{text}, by value.cast(tacit.u32)"
     return text
@@ -136,12 +176,12 @@ class Value:
     """A value of a program in the making: of each row, or, in ``release``, of all of them.
 
     Operators make values of the same type, comparisons make bits: ``+ - * // << >> & | ^ ~``, ``abs``,
-    ``== != < <= > >=``. Arithmetic wraps in the type's width; the verifier refuses to noise what could wrap.
-    Constants are in the value's unit: a number (149.28 of a column with a scale), a label, a day.
+    ``== != < <= > >=``. Arithmetic wraps in the type's width, and nobody sees it: 3 - 5 of ``u16`` is 65,534,
+    also for a ``clamp`` or ``<`` behind it. Cast to a type with room for the result first.
+    Constants are in the value's unit: a number (149.28 of a column with a scale), a label, a day. In
+    ``release`` they are as the type counts: a total of hundredths has 14928 for 149.28.
     Nothing has a number yet: ``if``, ``int()``, ``for`` and the like raise TraceError.
     """
-
-    __array_ufunc__ = None
 
     def __init__(
         self,
@@ -163,6 +203,8 @@ class Value:
         """The line that defines it; of a column that is first read, a new one."""
         if not self._draft.is_open:
             raise mistake("this value is of a program that is made already: use it in its functions alone")
+        if CURRENT.get() not in (None, self._draft):
+            raise mistake("this value is of another program in the making: use it in its functions alone")
         if self._section != self._draft.section:
             text = "a value of a row is not there when all rows are summed"
             raise mistake(f"{text}: return tacit.sum(value) from the row or combine function")
@@ -178,6 +220,22 @@ class Value:
     def _parts(self) -> int:
         name = self._ref().name or ""
         return (self._draft.native.scale_of(name) or 1) if self._section == "row" else 1
+
+    def _has_labels(self) -> bool:
+        return self._like is not None and self._like[1].has_labels
+
+    def _is_day(self) -> bool:
+        return self._like is not None and self._like[1].is_date
+
+    def _is_of(self, column: Column) -> bool:
+        """Whether it has the type of a column. One that is not read yet is none's but its own."""
+        return self._column is not None or self._type() == column.type.name
+
+    def _kind(self) -> str | None:
+        """What its numbers stand for; None of a constant, which stands for what it is beside."""
+        if self._ref().words[0] == "const":
+            return None
+        return "a label" if self._has_labels() else "a day" if self._is_day() else "a number"
 
     def __repr__(self) -> str:
         name = self._line.name if self._line else self._column[0] if self._column else "total"
@@ -196,6 +254,8 @@ class Value:
                 raise mistake(
                     f"{other!r} is a text, and this value is none: .labels(..) of a column makes one"
                 )
+            if not self._is_of(column) and other in column.choices:
+                return self._draft.add(["const", str(column.choices.index(other) + 1), self._type()])
             return self._draft.add(["const", quoted(other), like])
         if column is not None and column.has_labels:
             raise mistake(f"this column holds labels, and {other!r} is none of them")
@@ -205,6 +265,8 @@ class Value:
         if isinstance(other, datetime.date):
             if column is None or not column.is_date:
                 raise mistake(f"{text} is a day, and this value is none: .date() of a column makes it one")
+            if not self._is_of(column):
+                return self._draft.add(["const", str(days(other)), self._type()])
             return self._draft.add(["const", text, like])
         if column is not None and column.is_date and not whole:
             raise mistake(f"this column holds days: compare with datetime.date(2026, 3, 1), not with {text}")
@@ -229,6 +291,10 @@ class Value:
         if parts[0] != parts[1] and not whole and "const" not in (line.words[0], self._ref().words[0]):
             text = f"one of these is counted in 1/{max(parts)}, the other one in 1/{min(parts)}"
             raise mistake(f"{text}: write value.parts() of both, whole numbers that you bring to one unit")
+        kinds = (self._kind(), other._kind())
+        if kinds[0] != kinds[1] and None not in kinds and not whole:
+            text = f"one of these is {kinds[0]}, the other one {kinds[1]}"
+            raise mistake(f"{text}: value.parts() is the number that a label or a day is held as")
         return line
 
     def _two(self, op: str, other: Operand, turned: bool = False, whole: bool = False) -> Value:
@@ -237,22 +303,30 @@ class Value:
         return self._made(op, its, own) if turned else self._made(op, own, its)
 
     def _days(self, op: str, other: Operand, turned: bool = False) -> Value:
-        """A sum or difference; of days, whole ones are added."""
+        """A sum or difference; to a day whole ones are added, and two days have a number between them."""
         self._no_bit(op, other)
-        if self._like is None or not self._like[1].is_date or not isinstance(other, int) or turned:
+        if isinstance(other, int) and self._is_day() and not turned:
+            return self._made(op, self._ref(), self._constant(other, whole=True), like=self._like)
+        if not isinstance(other, Value) or self._is_day() == other._is_day():
             return self._two(op, other, turned)
-        return self._made(op, self._ref(), self._constant(other, whole=True), like=self._like)
+        if (op == "sub" and other._is_day()) or self._parts() != 1 or other._parts() != 1:
+            return self._two(op, other, turned)
+        like = self._like if self._is_day() else other._like
+        return self._made(op, self._ref(), other._ref(), like=like)
 
     def _product(self, op: str, other: Operand, turned: bool = False) -> Value:
         """Products and quotients are of whole numbers."""
         self._no_bit(op, other)
         for one in (self, other):
-            if isinstance(one, Value) and one._parts() != 1:
-                text = (
-                    f"this value is counted in 1/{one._parts()}, and a product of such counts in another unit"
-                )
-                raise mistake(f"{text}: write it of value.parts(), the whole number of 1/{one._parts()}")
+            if isinstance(one, Value):
+                one._no_parts()
         return self._two(op, other, turned, whole=True)
+
+    def _no_parts(self) -> None:
+        parts = self._parts()
+        if parts != 1:
+            text = f"this value is counted in 1/{parts}, and a product of such counts in another unit"
+            raise mistake(f"{text}: write it of value.parts(), the whole number of 1/{parts}")
 
     def _no_bit(self, op: str, other: Operand) -> None:
         bits = [one for one in (self, other) if isinstance(one, Value) and one._type() == "bit"]
@@ -260,6 +334,8 @@ class Value:
             raise mistake("one of these is a bit: write tacit.select(bit, value, 0), or bit & bit")
         if bits:
             raise mistake("a bit has room for 0 and 1 alone: cast it first, as in bit.cast(tacit.u8) + 1")
+        if any(isinstance(one, Value) and one._has_labels() for one in (self, other)):
+            raise mistake("labels are no numbers: value.parts() is the place of a label in its list, from 1")
 
     def __add__(self, other: Operand) -> Value:
         return self._days("add", other)
@@ -311,9 +387,11 @@ class Value:
         return maximum(self, -self)
 
     def __lshift__(self, by: int) -> Value:
+        self._no_parts()
         return self._made("shl", self._ref(), _whole(by))
 
     def __rshift__(self, by: int) -> Value:
+        self._no_parts()
         return self._made("shr", self._ref(), _whole(by))
 
     def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
@@ -383,12 +461,34 @@ class Value:
         """Where it is missing, ``other``."""
         return self._made("default", self._ref(), self._other(other), like=self._like)
 
-    # What Python would ask of a number.
+    # What Python and numpy would ask of a number.
 
     def _secret(self, asked: str, instead: str) -> NoReturn:
         raise mistake(
             f"a value of a program in the making is secret and has no number, so {asked}: {instead}"
         )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        own = ", ".join(one for one in dir(Value) if not one.startswith("_"))
+        text = f"a value of a program in the making has no .{name}: it has {own}"
+        instead = "; means and the like are asked of all rows: tacit.sum(value), or tacit.Ask(..).mean(name)"
+        at = caller()
+        raise _NoPart(f"{at.file}, line {at.line}: {text}{instead}", kind="input", code=2, places=[at])
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **how: Any) -> Any:
+        operation = _OPERATIONS.get(ufunc.__name__)
+        if any(getattr(one, "shape", ()) != () for one in given if not isinstance(one, Value)):
+            self._secret("an array is no constant of it", "write a number, or tacit.lookup for a table")
+        numbers = [one if isinstance(one, Value) or not hasattr(one, "item") else one.item() for one in given]
+        if operation is not None and method == "__call__" and not how:
+            return operation(*numbers)
+        instead = _INSTEAD.get(ufunc.__name__, "the operators of Python and the functions of tacit do")
+        raise mistake(f"numpy.{ufunc.__name__} takes no values of a program in the making: {instead}")
+
+    def __array__(self, *how: Any, **said: Any) -> Any:
+        self._secret("it fills no array", "tacit.select(bit, a, b) chooses, and values stand one by one")
 
     def __bool__(self) -> bool:
         instead = (
@@ -562,11 +662,11 @@ def lookup(
 ) -> Value:
     """A step function: the value at the first key above ``after``, 0 where there is none.
 
-    Keys are of the type of ``after``, constants among ``values`` of ``type``. With ``until`` the values are a
-    triangle over first and last key (``docs/program.md``).
+    Keys are of the type and in the unit of ``after``, constants among ``values`` as ``type`` counts. With
+    ``until`` the values are a triangle over first and last key (``docs/program.md``).
     """
     draft = after._draft
-    key_lines = [after._other(key, whole=True) for key in keys]
+    key_lines = [after._other(key) for key in keys]
     name = _type_name(type)
     value_lines = [
         one._ref() if isinstance(one, Value) else draft.add(["const", number_text(one) or repr(one), name])

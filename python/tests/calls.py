@@ -97,7 +97,7 @@ def simulated(study: tacit.Study, folder: Path) -> None:
     media = pl.DataFrame({"email": ["a", "b"], "arm": ["test", "control"], "seen": [10, 20]})
     shop = pl.DataFrame({"email": ["a", "c"], "bought": [15, 25], "amount": [100, 200]})
     exact = tacit.simulate(study, {"media": media, "shop": shop})
-    print(exact.runs)
+    print(exact.runs, exact.text)
 
 
 def runs(study: tacit.Study, folder: Path, peer: str) -> tacit.Report:
@@ -126,6 +126,18 @@ def runs(study: tacit.Study, folder: Path, peer: str) -> tacit.Report:
     matched: tacit.MatchResult = party.match("s3://media/members/")
     matched.to_polars()
     return report
+
+
+async def awaited(party: tacit.Party) -> tacit.Report:
+    reports: tacit.Reports = await party.start_all("members.parquet")
+    print(len(reports))
+    return await party.start("members.parquet")
+
+
+def outputs(report: tacit.Report) -> float:
+    one = report.outputs[0]
+    print(one.label, one.value - 1, report.public_result.html)
+    return one.sigma or 0.0
 
 
 async def watched(party: tacit.Party) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import sys
+import time
 
 import pytest
 from conftest import World
@@ -168,3 +169,36 @@ def test_a_notebook_has_one_output(monkeypatch):
     outputs = captured.outputs
     assert {output.transient["display_id"] for output in outputs} and len(outputs) >= 1
     assert "1,234,567 bytes" in outputs[-1].data["text/html"]
+
+
+def test_progress_is_a_choice_of_three(world: World):
+    with pytest.raises(tacit.InputError, match="a function that is called"):
+        world.parties(world.study(), "loud")["media"].run(world.files["media"], progress="loud")
+
+
+def test_plain_lines_name_their_party_and_say_nothing_twice(monkeypatch):
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.delenv("TACIT_PROGRESS", raising=False)
+    shown = Shown(True, "media")
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    for rows in (0, 0, 0, 0, 10):
+        shown.show(tacit.Event("progress", stage="match", rows=rows, total=100))
+        now += 5
+    lines = out.getvalue().splitlines()
+    assert lines == ["  media: match: 0 %   0 of 100", "  media: match: 10 %   10 of 100"]
+
+
+def test_reports_of_several_are_awaited_by_their_own_call(world: World):
+    parties = world.parties(world.study(), "several")
+
+    async def main():
+        shop = parties["shop"].start(world.files["shop"])
+        return await asyncio.gather(one(parties["media"].start_all(world.files["media"])), one(shop))
+
+    async def one(run):
+        return await run
+
+    media, shop = asyncio.run(main())
+    assert [report.public for report in media] == [shop.public]

@@ -50,6 +50,14 @@ def containers(pod: Any) -> list[Any]:
     return [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
 
 
+def secrets() -> dict[str, set[str]]:
+    """Keys of each secret, as docs/scale.md has them made: a manifest of secrets would put its own over them."""
+    made = r"kubectl create secret generic (\S+) --from-file=(\S+)$"
+    found = {name: {key} for name, key in re.findall(made, (ROOT / "docs/scale.md").read_text(), re.M)}
+    assert found and not objects("Secret")
+    return found
+
+
 def settings() -> dict[str, Any]:
     """What party.toml says, as far as lines `name = "text"` say it."""
     return dict(re.findall(r'^(\w+) +?= +"([^"]*)"$', (FOLDER / "party.toml").read_text(), re.M))
@@ -79,20 +87,20 @@ def test_ray_is_of_one_version() -> None:
 
 
 def test_mounts_are_of_volumes_and_keys_of_secrets() -> None:
-    secrets = {name: set(one["data"]) for name, one in objects("Secret").items()}
+    keys = secrets()
     claims = objects("PersistentVolumeClaim")
     for name, pod in pods().items():
         volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
         mounts = [mount for container in containers(pod) for mount in container.get("volumeMounts", [])]
         assert {mount["name"] for mount in mounts} == set(volumes), name
         for volume in volumes.values():
-            assert volume.get("secret", {}).get("secretName", "tacit-gate") in secrets
+            assert volume.get("secret", {}).get("secretName", "tacit-gate") in keys
             assert volume.get("persistentVolumeClaim", {}).get("claimName", "tacit-ledger") in claims
         for init in pod["spec"].get("initContainers", []):
             # It copies every key of the secret to where the program reads it.
             copied = {Path(word).name for word in init["command"] if word.startswith("/secret/")}
             secret = next(volume["secret"]["secretName"] for volume in volumes.values() if "secret" in volume)
-            assert copied == secrets[secret]
+            assert copied == keys[secret]
     assert claims["tacit-ledger"]["spec"]["accessModes"] == ["ReadWriteOncePod"]
 
 
@@ -114,7 +122,7 @@ def test_the_party_file_is_one_and_its_files_are_mounted(tmp_path: Path, command
         mounted = {mount["mountPath"] for mount in pod["spec"]["containers"][0]["volumeMounts"]}
         for key in ["study", "identity", "ledger", "report"]:
             assert str(Path(said[key]).parent) in mounted, key
-        assert Path(said["identity"]).name in objects("Secret")["tacit-coordinator"]["data"]
+        assert Path(said["identity"]).name in secrets()["tacit-coordinator"]
     assert Path(said["study"]).name in PARTY
     files = "".join(f" --from-file={name}" for name in sorted(PARTY))
     create = f"kubectl create configmap tacit-party{files}"
@@ -161,6 +169,30 @@ def test_the_gate_reaches_no_port_of_ray() -> None:
         assert pinned <= ports.keys()
         # 52365 is where KubeRay asks an agent how it is.
         assert not any(port in one for port in [*ports.values(), 52365] for one in ranges)
+
+
+def test_a_lost_run_is_tried_again_where_that_is_free(tmp_path: Path) -> None:
+    """Two matches of a run are charged once, the third again; what only a person mends is not tried again."""
+    assert objects("RayJob")["tacit-run"]["spec"]["backoffLimit"] == 1
+    for pod in pods().values():
+        context = pod["spec"]["securityContext"]
+        assert ("fsGroup" in context) == ("fsGroupChangePolicy" in context)
+        assert context.get("fsGroupChangePolicy", "OnRootMismatch") == "OnRootMismatch"
+    (tmp_path / "tacit.py").write_text(
+        "class TacitError(Exception): pass\n"
+        "class InputError(TacitError): pass\n"
+        "class RefusedError(TacitError): pass\n"
+        "class DeviatedError(TacitError): pass\n"
+        "class PeerError(TacitError): pass\n"
+        "class Ray:\n    def __init__(self, *_, **__): pass\n"
+        "class Party:\n    @staticmethod\n    def load(_): return Party()\n"
+        "    def run(self, launcher): raise globals()[__import__('os').environ['FAULT']]('said')\n"
+    )
+    for name, code in [("InputError", 0), ("RefusedError", 0), ("DeviatedError", 0), ("PeerError", 1)]:
+        env = os.environ | {"RAY_ADDRESS": "x:1", "TACIT_WORKERS": "1", "FAULT": name, "PYTHONPATH": str(tmp_path)}
+        done = subprocess.run([sys.executable, FOLDER / "driver.py"], env=env, capture_output=True, text=True)
+        assert done.returncode == code and "said" in done.stderr, (name, done.stderr)
+        assert ("NO RESULT" in done.stderr) == (code == 0)
 
 
 def test_labels_of_policies_are_of_pods() -> None:

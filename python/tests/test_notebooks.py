@@ -19,3 +19,7 @@ def test_a_notebook_runs(path, tmp_path):
     pages = [one.data["text/html"] for one in shown if "text/html" in one.get("data", {})]
     reports = [page for page in pages if "<svg" in html.unescape(page)]
     assert len(reports) == 2, "either side's report shows its page"
+    texts = [page for page in pages if page.startswith("<pre>")]
+    assert len(texts) >= 2 and "party.run(data)" in " ".join(texts), (
+        "the simulation and the check show theirs"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import math
 import pickle
 import threading
@@ -343,6 +344,11 @@ def test_cells_are_compared_with_what_they_may_be():
         (lambda dose, cost, seen: cost == seen.cast(tacit.i20), "counted in 1/100"),  # here
         (lambda dose, cost, seen: cost < 6000, "does not fit i20"),  # here
         (lambda dose, cost, seen: seen < 20454, "holds days"),  # here
+        (lambda dose, cost, seen: seen > 1 + seen.parts(), "is a day, the other one a number"),  # here
+        (lambda dose, cost, seen: dose == dose.parts(), "one of these is a label"),  # here
+        (lambda dose, cost, seen: dose + dose == dose, "labels are no numbers"),  # here
+        (lambda dose, cost, seen: cost >> 1 > 0, "value.parts()"),  # here
+        (lambda dose, cost, seen: cost << 1 > 0, "value.parts()"),  # here
     ):
         CELLS[:] = [ask]
         message = trace_mistake(cells)
@@ -476,3 +482,124 @@ def test_a_question_is_refused_at_its_line():
         tacit.between("cost", "0", 100)
     with pytest.raises(tacit.InputError, match="no program"):
         print(tacit.Study.load(EXAMPLES / "lift.toml").text)
+
+
+def counted(
+    cost: MONEY,
+    fee: tacit.i20["shop"].scale(100),
+    tax: tacit.i20["trial"].scale(100).unit("USD"),
+    dose: DOSE,
+    got: tacit.u2["shop"].labels("low", "none", "high"),
+):
+    return {"x": tacit.sum(CELLS[0](cost, fee, tax, dose, got))}
+
+
+def test_what_is_counted_differently_is_refused_at_its_line():
+    for ask, words in (
+        (lambda cost, fee, tax, dose, got: (cost + fee) > 5, 'in "EUR", the other one in no unit'),  # here
+        (lambda cost, fee, tax, dose, got: cost < tax, 'in "EUR", the other one in "USD"'),  # here
+        (lambda cost, fee, tax, dose, got: tacit.maximum(cost, tax) > 1, "value.parts() of each"),  # here
+        (lambda cost, fee, tax, dose, got: dose == got, "labels of dose and got are not one list"),  # here
+        (lambda cost, fee, tax, dose, got: dose < got, "labels of dose and got"),  # here
+    ):
+        CELLS[:] = [ask]
+        message = trace_mistake(counted)
+        assert words in message, message
+
+
+def test_a_column_keeps_its_name():
+    """Also where no line reads it, and its name is one that values are given."""
+
+    def least(v0: tacit.u8["shop"], v1: tacit.u8["trial"], q: tacit.u8["trial"]):
+        return {"y": tacit.minimum(q, 2)}
+
+    study = made(least, tacit.Ask("trial", rho=1).sum(tacit.between("v0", 0, 200)))
+    assert "row\nq = column q\nv2 = const 2 u8\ny = min q v2\nask" in study.text
+
+
+def test_names_that_are_one_for_python_are_refused():
+    def two(arm: ARM, spent: SPENT):
+        return {"a-b": arm == 1, "a_b": spent.clamp(5)}
+
+    def combine(a_b):  # here
+        return {"x": tacit.sum(a_b)}
+
+    assert "a-b and a_b are both a_b here" in trace_mistake(two, combine, noised)
+    made(two, tacit.Ask("trial", rho=1).by("a-b").sum("a_b"))
+
+
+def test_keys_are_in_the_unit_of_what_is_looked_up():
+    def tiers(cost: tacit.u20["shop"].scale(100), seen: SEEN):
+        tier = tacit.lookup(cost, keys=[10, 50.5], values=[1, 2], type=tacit.u8)
+        late = tacit.lookup(seen, keys=[datetime.date(2026, 3, 1)], values=[1], type=tacit.u8)
+        return {"tier": tier, "late": late}
+
+    text = made(tiers, tacit.Ask("trial", rho=1).sum(tacit.between("tier", 0, 2))).text
+    assert "const 1000 u20" in text and "const 5050 u20" in text and "const 2026-03-01 seen" in text
+
+
+@pytest.mark.parametrize("digits", [6, 28])
+def test_constants_have_all_their_digits(digits):
+    def wide(spent: tacit.u(100)["shop"], cost: tacit.i64["shop"].scale(10**9)):
+        return {"x": (spent > Fraction(2**95 + 1)) & (cost > Fraction(-1234567890123456789, 10**9))}
+
+    with decimal.localcontext() as context:
+        context.prec = digits
+        text = made(wide, tacit.Ask("trial", rho=Fraction(1, 8)).by("x").count()).text
+    assert f"const {2**95 + 1} u100" in text and "const -1234567890123456789 i64" in text
+
+
+def test_a_value_of_another_program_is_refused():
+    def inner(spent: SPENT):
+        return {"x": tacit.sum(tacit.minimum(spent, OUTER[0]))}  # here
+
+    def outer(arm: ARM, spent: SPENT):
+        OUTER[:] = [tacit.maximum(spent, 7)]
+        made(inner, noised)
+        return {"x": tacit.sum(spent.clamp(9))}
+
+    assert "this value is of another program" in trace_mistake(outer)
+
+
+OUTER: list[Any] = []
+
+
+def test_what_numpy_asks_is_refused_in_tacits_words():
+    asked: list[tuple[Callable[[Any, Any], Any], str]] = [
+        (lambda a, b: np.minimum(b, 3), "write tacit.minimum"),  # here
+        (lambda a, b: np.where(b > 3, b, 0), "tacit.select"),  # here
+        (lambda a, b: b.mean(), "no .mean: it has cast"),  # here
+        (lambda a, b: np.array([1, 2]) + b, "an array is no constant"),  # here
+    ]
+    for ask, words in asked:
+        message = trace_mistake(asking(ask))
+        assert words in message, message
+
+
+def test_numbers_of_numpy_are_constants():
+    def own(most: int) -> Callable[..., Any]:
+        def row(arm: ARM, spent: SPENT):
+            return {"sum": tacit.sum((most < spent) & (spent < most + 5))}
+
+        return row
+
+    assert made(own(np.int64(3)), one_sum).text == made(own(3), one_sum).text
+    assert not hasattr(tacit.Value, "mean")
+
+
+def one_sum(t: tacit.Release, **sums: tacit.Fold) -> None:
+    for name, of in sums.items():
+        t.reveal(t.gaussian("trial", rho="1/8", of=[of])[0], "trial", name)
+
+
+def test_all_sums_are_given_by_two_stars():
+    def many(arm: ARM, spent: SPENT):
+        return {f"arm-{arm_is}": tacit.sum(arm == arm_is) for arm_is in (1, 2, 3)}
+
+    def named(t: tacit.Release, arm_1: tacit.Fold, **others: tacit.Fold) -> None:
+        assert list(others) == ["arm-2", "arm-3"]
+        one_sum(t, arm_1=arm_1)
+
+    text = made(many, one_sum).text
+    assert [f'"arm-{number}"' in text for number in (1, 2, 3)] == [True] * 3
+    assert "reveal" in made(many, named).text

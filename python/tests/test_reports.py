@@ -2,7 +2,10 @@
 
 import html
 import json
+import os
 import pickle
+import subprocess
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -10,6 +13,7 @@ import pytest
 from conftest import World, both, free_address
 
 import tacit
+from tacit._report import _output
 
 matplotlib.use("Agg")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -80,7 +84,10 @@ def test_tables_keep_types():
     assert len(tacit.Table([]).to_polars()) == 0 and table.to_dicts() == rows
 
 
-def test_a_match_gives_rows(world: World, tmp_path):
+def test_a_match_gives_rows(world: World, tmp_path, monkeypatch):
+    passing = tmp_path / "passing"
+    passing.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(passing))
     study = tacit.Study(
         f"""
 format = "tacit-study/1"
@@ -128,6 +135,7 @@ duplicates = "error"
     }
     done = both(calls)
     assert all(isinstance(match, tacit.MatchResult) for match in done.values()), done
+    assert not [*passing.iterdir()], "what it passed through is removed"
     frames = {name: match.to_polars() for name, match in done.items()}
     assert frames["media"].columns == ["row", "identifier", "position"]
     places = {
@@ -155,3 +163,48 @@ def test_made_up_data(tmp_path, world: World):
     assert polio.publisher.rows > 100_000 and polio.truth.overall.test.rows > 0
     with pytest.raises(tacit.InputError, match="lift"):
         tacit.generate.columns(world.study(), tmp_path)
+
+
+def test_outputs_are_numbers():
+    rows = [
+        {"label": "people", "value": str(2**100 + 1), "sigma": "12.5", "noised": True},
+        {"label": "exact", "value": "-7"},
+    ]
+    outputs = tacit.Outputs([_output(row) for row in rows])
+    people, exact = outputs
+    assert (people.value - 1, people.sigma, exact.value, exact.sigma) == (2**100, 12.5, -7, None)
+    assert [one.label for one in outputs[1:]] == ["exact"] and outputs.to_dicts()[0]["value"] == 2**100 + 1
+    assert outputs[1:].to_pandas()["value"].sum() == -7
+    assert str(2**100 + 1) in outputs._repr_html_()
+
+
+def test_what_calls_return_shows_itself(world: World, reports, command, tmp_path):
+    study = world.study()
+    path = study.save(tmp_path / "study.toml")
+    plan, check = study.plan(rows=5000), study.check(rows=(5000, 4000))
+    found = tacit.simulate(study, world.files, draws=100)
+    assert plan.text.strip() == printed("plan", path, "--rows", 5000)
+    data = [f"--data={name}={file}" for name, file in world.files.items()]
+    assert found.text.strip() == printed("simulate", path, "--draws", 100, *data)
+    assert (
+        check.text.partition("Check your data")[0]
+        == printed("check", path, "--rows", "5000,4000").partition("Check your data")[0]
+    )
+    assert "party.check(data)" in check.text and "PARTY_FILE" not in check.text
+    for one in (plan, check, found, world.parties(study, "shows")["media"].check(world.files["media"])):
+        assert one._repr_html_() == f"<pre>{html.escape(one.text)}</pre>" and str(one) == one.text
+    assert len(found.hash) == 64 and found.hash == study.hash
+    media = reports["media"]
+    assert "<td>lift</td>" in media.estimate._repr_html_()
+    assert "<svg" in media.public_result.html and "srcdoc" in media.public_result._repr_html_()
+
+
+def printed(*words: object) -> str:
+    program = os.environ["TACIT_COMMAND"]
+    how = {**os.environ, "COLUMNS": "110"}
+    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, env=how).stdout.strip()
+
+
+def test_a_report_that_is_not_there():
+    with pytest.raises(tacit.InputError, match="nothing.json cannot be read"):
+        tacit.Report.load("nothing.json")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from conftest import World, both, free_address, runs
@@ -85,9 +86,9 @@ def test_a_policy_refuses(world: World):
     with pytest.raises(tacit.RefusedError) as caught:
         parties["media"].check(world.files["media"])
     assert caught.value.code == 5 and caught.value.answer.revealed.to_dict()
-    with pytest.raises(tacit.InputError, match="max-rho"):
+    with pytest.raises(tacit.InputError, match="`max_rho`"):
         world.parties(world.study(), "refused", max_rho="much")
-    with pytest.raises(tacit.InputError, match="'--colour'"):
+    with pytest.raises(tacit.InputError, match="`colour`"):
         tacit.Party(world.study(), as_="media", identity="x", settings={"colour": "red"})
 
 
@@ -113,6 +114,26 @@ def test_errors_pickle_with_their_fields(world: World):
     error = tacit.PeerError("gone", kind="peer", code=3, party="a", peer="b", step="match", hint="again")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is tacit.PeerError and again.__dict__ == error.__dict__ and str(again) == "gone"
+
+
+def test_an_error_pickles_with_what_was_added():
+    error = tacit.RefusedError("no", kind="refused", code=5, bound="policy.total")
+    error.add_note("of today")
+    error.attempt = 3
+    again = pickle.loads(pickle.dumps(error))
+    assert vars(again) == vars(error) and str(again) == "no"
+    assert (again.__notes__, again.attempt, again.bound) == (["of today"], 3, "policy.total")
+
+
+def test_several_advertisers_apart_are_refused_before_a_run(world: World, tmp_path):
+    """A run that is over has been charged, and nobody would have its reports."""
+    text = (Path(__file__).parents[2] / "examples/lift-several.toml").read_text()
+    text = text.replace("1" * 32, world.keys["media"].fingerprint.removeprefix("tacit1:"))
+    study = tacit.Study(text.replace('advertisers  = "together"\n', ""))
+    party = tacit.Party(study, as_="paper", identity=world.keys["media"].path, ledger=tmp_path / "ledger")
+    with pytest.raises(tacit.InputError, match="use run_all"):
+        party.run(world.files["media"], progress=False)
+    assert not (tmp_path / "ledger").exists()
 
 
 def test_another_study_is_the_peers_error(world: World):
@@ -222,3 +243,39 @@ def test_the_import_is_timed(capsys):
     took = min(float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(5))
     with capsys.disabled():
         print(f"\nimport tacit: {took:.3f} s, the best of 5; process {os.getpid()}")
+
+
+def test_a_report_folder_that_takes_no_report_is_found_before_a_run(world: World, tmp_path):
+    (tmp_path / "file").touch()
+    folder = {"media": tmp_path / "file" / "reports", "shop": None}
+    party = world.parties(world.study(), "no-folder", report=folder)["media"]
+    told = "reports cannot be written to .*; change `report`"
+    for call in (party.check, party.run):
+        with pytest.raises(tacit.FileError, match=told) as caught:
+            call(world.files["media"])
+        assert caught.value.party == "media"
+    assert not (world.folder / "no-folder-media.ledger").exists()
+
+
+def test_a_report_that_cannot_be_written_is_in_the_error(world: World, tmp_path):
+    taken = tmp_path / "taken"
+    parties = world.parties(world.study(), "taken", report={"media": taken, "shop": None})
+    done = both(
+        {
+            # A file stands where the folder goes, since the run began.
+            "media": lambda: parties["media"].run(world.files["media"], progress=lambda _: taken.touch()),
+            "shop": lambda: parties["shop"].run(world.files["shop"], progress=False),
+        }
+    )
+    error = done["media"]
+    assert isinstance(error, tacit.FileError) and "no further charge" in (error.hint or ""), error
+    assert error.answer.public == done["shop"].public
+
+
+def test_an_unknown_setting_has_those_that_there_are(world: World):
+    for name, meant in [("perod", "period"), ("maxrho", "max-rho")]:
+        with pytest.raises(tacit.InputError, match=f'no setting "{name}"; there are: .*"{meant}"'):
+            world.parties(world.study(), "settings", settings={"media": {name: "1"}, "shop": {}})
+    # By the names of party files, too.
+    said = {"media": {"period": "90d", "period_budget": "0.5"}, "shop": {}}
+    assert world.parties(world.study(), "settings", settings=said)["media"].name == "media"

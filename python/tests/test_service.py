@@ -15,6 +15,7 @@ import pytest
 from conftest import free_address
 
 import tacit
+from tacit._service import _wait
 
 COLUMNS = {
     "media": '["id", "arm", "seen", "impressions"]',
@@ -210,3 +211,27 @@ def test_another_certificate_is_not_believed(sides, command):
     nobody = tacit.Service(f"https://{free_address()}", "t", certificate="00" * 32)
     with pytest.raises(tacit.PeerError, match="not reached"):
         nobody.me()
+
+
+def test_what_is_said_of_addresses_certificates_and_tokens():
+    with pytest.raises(tacit.InputError, match="names a user") as caught:
+        tacit.Service("https://stella:secret@house.example:8443", "token")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(tacit.InputError, match="neither a SHA-256 .* nor a file in PEM"):
+        tacit.Service("https://house.example:8443", "token", certificate="3f:9a")
+    service = tacit.Service("https://house.example:8443", "hidden")
+    assert "hidden" not in repr(vars(service))
+    dates = (None, "0", "3", "3600", "Fri, 31 Dec 2027 23:59:59 GMT", "-1")
+    assert [_wait(said) for said in dates] == [1.0, 0.0, 3.0, 60.0, 1.0, 1.0]
+
+
+def test_why_it_was_not_proposed_is_what_is_told(monkeypatch):
+    service = tacit.Service("https://house.example:8443", "token")
+    answers = {"POST /drafts": (200, b'{"id": 1}'), "GET /drafts/1/preview": (200, b'{"study": "ab"}')}
+    told = b'{"error": {"kind": "refused", "code": 5, "message": "no right", "places": []}}'
+    lost = b'{"error": {"kind": "input", "code": 2, "message": "no draft", "places": []}}'
+    answers |= {"POST /drafts/1/propose": (403, told), "DELETE /drafts/1": (404, lost)}
+    monkeypatch.setattr(service, "_ask", lambda method, path, body=None: answers[f"{method} {path}"])
+    monkeypatch.setattr(service, "_draft", lambda study, note, days: 1)
+    with pytest.raises(tacit.RefusedError, match="no right"):
+        service.propose("study.toml")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+
 import numpy as np
+import polars as pl
 import pytest
 from test_numbers import COLUMNS, KEYS, MATCH, Trial, exact
 
@@ -144,6 +148,21 @@ def test_groups_that_where_names(trial):
         (f"SELECT COUNT(*) {FROM} GROUP BY balance + 1", "groups are public"),
         (f"SELECT AVG(CASE WHEN ill THEN 1 END) {FROM}", "without ELSE"),
         (f"SELECT AVG(LOWER(dose)) {FROM}", "no question of a program says it"),
+        ("SELECT COUNT(*) FROM registry TABLESAMPLE SYSTEM (10) JOIN trial USING (id)", "says SAMPLE of it"),
+        ("SELECT COUNT(*) FROM ONLY registry JOIN trial USING (id)", "says ONLY of it"),
+        ("SELECT COUNT(*) FROM registry ASOF JOIN trial USING (id)", "says METHOD of it"),
+        (f"SELECT COUNT(*) {FROM} WHERE rooms BETWEEN SYMMETRIC 5 AND 2", "says SYMMETRIC of it"),
+        (f"SELECT COUNT(cost, balance) {FROM}", "says EXPRESSIONS of it"),
+        (f"SELECT COUNT(*) {FROM} WHERE public.trial.rooms = 1", "says DB of it"),
+        (f"SELECT COUNT(*) {FROM} WHERE COLUMNS('x') = 1", "no question of a program says it"),
+        (f"SELECT COUNT(*) {FROM} WHERE rooms IN (-'x')", "no question of a program says it"),
+        (f"SELECT COUNT(*) {FROM} WHERE dose < 'none'", "labels have no order"),
+        (f"SELECT COUNT(*) {FROM} WHERE dose BETWEEN 'high' AND 'low'", "labels have no order"),
+        (f"SELECT COUNT(*) {FROM} WHERE GREATEST(dose, 'low') = 'low'", "labels have no order"),
+        (f"SELECT SUM(LEAST(GREATEST(CAST(dose AS INT), 0), 3)) {FROM}", "values keep their types"),
+        (f"SELECT SUM(LEAST(GREATEST(dose + 1, 0), 3)) {FROM}", "labels are no numbers"),
+        (f"SELECT COUNT(*) {FROM} WHERE seen = rooms", "one of these is a day, the other one a number"),
+        (f"SELECT COUNT(*) {FROM} WHERE dose = rooms", "one of these is a label, the other one a number"),
     ],
 )
 def test_what_is_outside_says_why(text, words):
@@ -159,3 +178,112 @@ def test_the_key_is_the_identifier():
     assert 'identifiers = [{ name = "id" }]' in query(text).toml()
     with pytest.raises(tacit.TraceError, match="other identifiers"):
         query(text, match=tacit.Match("pid", identifiers=["email"]))
+
+
+DAY = datetime.date(2026, 3, 1)
+LISTS = {
+    "arm": tacit.u2["trial"].labels("test", "control"),
+    "dose": tacit.u3["trial"].labels("low", "high"),
+    "rooms": tacit.u3["trial"],
+    "begun": tacit.u15["trial"].date(),
+    "got": tacit.u2["registry"].labels("control", "test"),
+    "given": tacit.u2["registry"].labels("low", "high"),
+    "paid": tacit.i20["registry"].scale(100).unit("EUR"),
+    "fee": tacit.i20["registry"].scale(100),
+    "ill": tacit.bit["registry"],
+    "over": tacit.u15["registry"].date(),
+    "seen": tacit.u8["registry"].missing(),
+}
+
+
+def listed(text: str) -> dict[str, float]:
+    """The answers of 100 people without noise, by what is asked."""
+    people = range(100)
+    registry = {
+        "got": ["test"] * 100,
+        "given": ["high" if i % 2 else "low" for i in people],
+        "paid": ["100.00"] * 100,
+        "fee": ["50.00"] * 100,
+        "ill": [i < 10 for i in people],
+        "over": [DAY - datetime.timedelta(i % 2) for i in people],
+        "seen": [7 if i < 30 else None for i in people],
+    }
+    trial = {
+        "arm": ["test"] * 100,
+        "dose": ["high" if i % 3 else "low" for i in people],
+        "rooms": [i % 5 for i in people],
+        "begun": [DAY] * 100,
+    }
+    ids = {"id": [f"p{i}" for i in people]}
+    frames = {"registry": pl.DataFrame({**ids, **registry}), "trial": pl.DataFrame({**ids, **trial})}
+    study = tacit.sql(text, columns=LISTS, viewer="trial", rho=2, parties=KEYS)
+    return {label.removesuffix(", chosen = 1"): number for label, number in exact(study, frames).items()}
+
+
+@pytest.mark.parametrize(
+    ("asked", "label", "right"),
+    [
+        # What WHERE makes has a name that no alias takes from it.
+        ("COUNT(*), AVG(LEAST(GREATEST(rooms, 0), 5)) AS chosen {} WHERE ill", "rows, chosen_ = 1", 10),
+        ('COUNT(seen), SUM(LEAST(GREATEST(rooms, 0), 5)) AS "known-seen" {}', "sum of known-seen_", 30),
+        ('COUNT(seen), SUM(LEAST(GREATEST(rooms, 0), 5)) AS "known-seen" {}', "sum of known-seen", 200),
+        ("COUNT(*) {} WHERE ill", "rows", 10),
+        # Days are subtracted as numbers, which do not wrap.
+        ("SUM(LEAST(GREATEST(over - begun, 0), 30)) AS stay {}", "sum of stay", 0),
+        ("SUM(LEAST(GREATEST(begun - over, 0), 30)) AS stay {}", "sum of stay", 50),
+        ("COUNT(*) {} WHERE over - begun < 5", "rows", 100),
+        ("COUNT(*) {} WHERE over - DATE '2026-03-01' < 0", "rows", 50),
+        ("COUNT(*) {} WHERE DATE '2026-03-01' - over > 0", "rows", 50),
+        ("COUNT(*) {} WHERE begun - 30000 < over", "rows", 100),
+        ("COUNT(*) {} WHERE begun + 40000 > DATE '2026-03-01'", "rows", 100),
+        ("COUNT(*) {} WHERE over + rooms >= begun", "rows", 90),
+        # Labels of one list are one, whatever the types are.
+        ("COUNT(*) {} WHERE dose = given", "rows", 50),
+        ("COUNT(*) {} WHERE CASE WHEN ill THEN dose ELSE given END = 'high'", "rows", 51),
+        ("COUNT(*) {} WHERE rooms::boolean = TRUE", "rows", 80),
+        ("COUNT(*) {} WHERE seen IS NOT NULL", "rows", 30),
+        ("COUNT(*) {} WHERE seen NOTNULL", "rows", 30),
+        ("COUNT(*) {} WHERE seen IS NULL", "rows", 70),
+    ],
+)
+def test_an_answer_is_that_of_sql(asked, label, right):
+    found = listed(f"SELECT {asked.format(FROM)}")
+    assert found[label] == right, found
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("COUNT(*) {} WHERE arm = got", "the labels of arm and got are not one list"),
+        ("COUNT(*) {} WHERE CASE WHEN ill THEN arm ELSE got END = 'test'", "labels of arm and got"),
+        ("AVG(LEAST(GREATEST(paid + fee, 0), 500)) {}", 'is counted in "EUR", the other one in no unit'),
+        ("COUNT(*) {} WHERE paid > fee", "give both columns one unit"),
+    ],
+)
+def test_what_is_counted_differently_is_refused(asked, words):
+    with pytest.raises(tacit.TraceError, match=words):
+        listed(f"SELECT {asked.format(FROM)}")
+
+
+def test_constants_are_those_of_the_query():
+    """All digits of them, whatever the caller's context of decimals is."""
+    wide = {"paid": tacit.i64["registry"].scale(10**9), "rooms": tacit.u3["trial"]}
+    text = f"SELECT COUNT(*) {FROM} WHERE paid > -1234567.123456789 + 1"
+    with decimal.localcontext() as context:
+        context.prec = 3
+        study = tacit.sql(text, columns=wide, viewer="trial", rho=2, parties=KEYS)
+    assert "const -1234566123456789 i64" in study.text
+
+
+def test_groups_by_number_and_what_has_no_word():
+    assert query(f"SELECT dose, COUNT(*) {FROM} GROUP BY 1") == query(
+        f"SELECT dose, COUNT(*) {FROM} GROUP BY dose"
+    )
+    for text, told in (
+        (f"SELECT COUNT(*) {FROM} GROUP BY CASE WHEN rooms < 2 THEN 0 ELSE 1 END", "histogram.*tacit.edges"),
+        (f"SELECT rooms, COUNT(*) {FROM} GROUP BY rooms", "WHERE rooms IN.*tacit.edges"),
+        (f"SELECT dose, COUNT(*) {FROM} GROUP BY 3", "SELECT has 2 expressions"),
+        ("SELECT COUNT(*) FROM trial", "one table is one party"),
+    ):
+        with pytest.raises(tacit.TraceError, match=told):
+            query(text)

@@ -1,6 +1,7 @@
 """Studies: built, read, hashed as by the command."""
 
 import datetime
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from conftest import TIMES, World
 
 import tacit
+from tacit._words import python_words
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -51,7 +53,7 @@ def test_a_builder_stays_as_it_is(world: World):
     assert first.time(**TIMES) == first
 
 
-@pytest.mark.parametrize("rho", ["0.1", 0.1, Decimal("0.1"), Fraction(1, 10)])
+@pytest.mark.parametrize("rho", ["0.1", "1/10", 0.1, Decimal("0.1"), Fraction(1, 10)])
 def test_a_rho_is_said_in_any_form(world: World, rho):
     assert world.study(rho=rho).hash == world.study().hash
 
@@ -122,3 +124,87 @@ def test_a_peers_study_is_held_against_this_one(world: World, command, tmp_path)
     mine = study.save(tmp_path / "mine.toml")
     said = command("check", mine, "--peer-study", path, code=2)["error"]["message"]
     assert said == str(told.value).replace("the peer's", str(path))
+
+
+def test_a_second_release_or_match_replaces_the_first(world: World):
+    """Or who varies a study would release to both."""
+    first = world.study(rho={"media": "0.1"}, also=["reach"])
+    second = first.release(rho="0.1")
+    assert second == world.study() and "reach" not in second.toml()
+    two = world.study().match("ecdh-psi", identifiers=["email"], duplicates="first")
+    again = two.match("pid", identifiers=[tacit.Identifier("id", normalise=["trim", "lowercase"])])
+    assert again == world.study()
+
+
+@pytest.mark.parametrize("rho", ["x", "1/0", "1/x", float("nan"), "inf"])
+def test_what_is_no_rho_is_told(world: World, rho):
+    with pytest.raises(tacit.InputError, match="is no number: write one such as 0.125 or 1/8"):
+        world.study(rho=rho)
+
+
+def test_a_builder_says_what_errors_propose(world: World):
+    study = (
+        world.study()
+        .arm("arm", test="test", control="control", leave_out=["second"])
+        .events("bought", value="amount", unit="cent", negative="net")
+        .privacy(unit="child")
+    )
+    for said in ('leave_out = ["second"]', 'negative = "net"', '[privacy]\nunit = "child"'):
+        assert said in study.toml()
+    wide = study.events(["first", "second"], value=["paid", "more"], max_events=2)
+    assert 'columns = ["first", "second"]' in wide.toml() and 'layout = "wide"' in wide.toml()
+    assert wide.check().to_dict()["study"]["hash"] == tacit.Study(wide.toml()).hash
+
+
+def test_studies_and_parties_pickle(world: World, tmp_path):
+    built = world.study()
+    for study in (built, tacit.Study(built.toml()), tacit.Study.load(built.save(tmp_path / "study.toml"))):
+        assert pickle.loads(pickle.dumps(study)) == study
+    assert pickle.loads(pickle.dumps(built)).clamp(90) == built.clamp(90)
+    party = world.parties(built, "pickled")["media"]
+    again = pickle.loads(pickle.dumps(party))
+    assert (again.name, again.study) == ("media", built)
+    assert again.check(world.files["media"]) == party.check(world.files["media"])
+    file = tmp_path / "media.toml"
+    file.write_text(f'study = "study.toml"\nas = "media"\nidentity = "{world.keys["media"].path}"\n')
+    assert pickle.loads(pickle.dumps(tacit.Party.load(file))).study == built
+
+
+def test_errors_have_the_packages_words(world: World, tmp_path):
+    study, key = world.study(), world.keys["media"].path
+    data = world.files["media"]
+
+    def told(call) -> str:
+        with pytest.raises(tacit.TacitError) as caught:
+            call()
+        return f"{caught.value} {caught.value.hint}"
+
+    def party(**how):
+        said = {"as_": "media", "identity": key, "listen": "127.0.0.1:7000", "lineage": "m", **how}
+        return tacit.Party(study, ledger=tmp_path / "l.ledger", **said)
+
+    assert "hand rows or a path to the call" in told(lambda: party().check())
+    assert 'add lineage="' in told(lambda: party(lineage=None).check(data))
+    assert "for `deadline`" in told(lambda: party(deadline="3"))
+    assert "check as_ of the Party" in told(lambda: party(as_="medium").check(data))
+    assert "add it to allow_kinds" in told(lambda: party(allow_kinds=["program"]).check(data))
+    assert '{"shop": data}' in told(lambda: tacit.simulate(study, {"media": data}))
+    assert 'tacit.keygen("' in told(lambda: party(identity=tmp_path / "none.key").check(data))
+    assert "Key.load(path)" in told(lambda: tacit.keygen(key))
+    said = python_words("Agree on fewer cells, or say --spend-anyway; a stored answer")
+    assert said == "Agree on fewer cells, or say spend_anyway=True; a stored answer"
+    form = python_words('add zone = "+02:00", under [format] of the party file (or --zone)')
+    assert form == 'add zone = "+02:00", as settings={"zone": ...} of the Party'
+
+
+def test_a_mistake_of_a_builder_names_no_line_of_a_text_that_nobody_wrote(world: World):
+    with pytest.raises(tacit.InputError, match="^spring: .*rho") as caught:
+        world.study().release(rho="-1").check()
+    assert not caught.value.places and "line" not in str(caught.value)
+
+
+def test_a_file_that_does_not_go_says_so(world: World, tmp_path):
+    with pytest.raises(tacit.FileError, match="cannot be written"):
+        world.study().save(tmp_path / "nowhere/study.toml")
+    with pytest.raises(tacit.InputError, match="cannot be read"):
+        tacit.Prices.load(tmp_path / "prices.toml")

@@ -177,6 +177,26 @@ def test_an_actor_and_a_node_are_killed(clusters: list[Cluster], aligned: World,
     assert [len(of) for of in charged] == [len(of) for of in charges(aligned)]
 
 
+def test_an_answer_is_charged_once(clusters: list[Cluster], tmp_path: Path, drivers: Any) -> None:
+    """With noise, though a worker was killed in the midst; who asks again has the same answer."""
+    world = World(tmp_path, rows=ROWS, pid=False, noised=True)
+    answers = []
+    for kill in [True, False]:
+        parties = [
+            drivers(world, name, address=cluster.address, workers=2)
+            for name, cluster in zip(NAMES, clusters, strict=True)
+        ]
+        if kill:
+            parties[0].wait("units", 1)
+            working = clusters[0].nodes[0].has("ray::Worker") + clusters[0].nodes[1].has("ray::Worker")
+            os.kill(working[0], signal.SIGKILL)
+        reports = reports_of(parties)
+        world.check(reports)
+        answers.append([report["view"] for report in reports])
+        assert [[entry["rho"] for entry in of] for of in charges(world)] == [["0.125"]] * 2
+    assert answers[0] == answers[1]
+
+
 def test_a_cluster_meets_the_command(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
     """More workers than the cluster has room for: lanes that nobody takes hold nothing up."""
     aligned.forget()

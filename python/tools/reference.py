@@ -74,8 +74,12 @@ def _wrapped(name: str, arguments: str, returns: str) -> str:
     line = f"{name}({arguments}){returns}"
     if len(line) <= 100:
         return line
-    parts, depth, start = [], 0, 0
+    parts, depth, start, quote = [], 0, 0, ""
     for at, letter in enumerate(arguments):
+        if letter in "\"'" and quote in ("", letter):
+            quote = "" if quote else letter
+        if quote:
+            continue
         depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and depth == 0:
             parts.append(arguments[start:at].strip())

@@ -1,14 +1,14 @@
 //! `tacit check`: this side of a study before any protocol starts.
 
-mod text;
-
 use crate::args::rows_pair;
 use crate::plan;
 use crate::settings::ConsentArgs;
 use base::Error;
 use clap::Args;
 use job::check::{CheckSizes, CheckedSide, SideReport};
+use job::folders::expect_report_folder;
 use job::prepare::Opened;
+use job::told;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use study::StudyFile;
@@ -87,7 +87,7 @@ fn check(args: CheckArgs) -> Result<ExitCode, Error> {
         (true, Ok(())) => output::print_json(&report).map(|()| ExitCode::SUCCESS),
         (false, refused) => {
             let facts = (serves, args.rows.is_none());
-            output::print(&text::text_of(&report, (&agreed, &built), &file, facts, width::columns()))?;
+            output::print(&told::checked::text(&report, (&agreed, &built), &file, facts, width::columns()))?;
             refused.map(|()| ExitCode::SUCCESS)
         }
     }
@@ -127,6 +127,7 @@ fn whole(settings: PartySettings, said: ConsentArgs) -> Result<CheckedSide, Erro
     let party = PartySetup { consent: said.into(), ..settings.complete()? };
     let _working = Working::on(format!("reading {}", party.data.display()));
     let opened = Opened::of(&party)?;
+    expect_report_folder(&party.report)?;
     CheckedSide::of_party(party, opened)
 }
 

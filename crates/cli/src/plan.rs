@@ -42,6 +42,10 @@ pub struct PlanArgs {
     /// this party's own file, or one event of 100 people
     #[arg(long, value_name = "X", value_parser = mean)]
     pub mean: Option<f64>,
+    /// Other clamps of a lift study, in its unit: what each would detect, beside half and double; the study
+    /// stays as it is
+    #[arg(long, value_name = "R[,R]", value_delimiter = ',', value_parser = mean)]
+    pub clamp: Vec<f64>,
     /// Cores of each party
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -96,6 +100,9 @@ pub fn run(args: &PlanArgs) -> Result<(), Error> {
         between: args.between,
     };
     let (mut plan, assumed) = asked.plan(&file)?;
+    if !args.clamp.is_empty() {
+        plan.try_clamps(&file, &assumed, None, &args.clamp)?;
+    }
     let mut room = Ok(());
     if let Some(path) = &args.party {
         let party = PartySettings::read(path)?.complete()?;

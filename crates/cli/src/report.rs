@@ -2,18 +2,18 @@
 
 use base::Error;
 use clap::Args;
-use report::{NumberTable, PublicReport, RunReport, html, summary};
+use report::{NumberTable, PublicReport, ReportFigure, RunReport, html, summary};
 use std::path::{Path, PathBuf};
 use terminal::output;
 use terminal::width::columns;
 
-/// Shows a report again, or writes its page or its numbers; or what of it may be passed on.
+/// Shows a report again, or writes its page, its numbers or its figures; or what of it may be passed on.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit report out/registry/report.json\n  tacit report report.json --html \
                   report.html\n  tacit report --public report.json --html public.html\n  tacit report \
                   --public report.json --json > public.json\n  tacit report report.json --csv numbers.csv \
-                  --excel numbers.xlsx"
+                  --excel numbers.xlsx\n  tacit report report.json --figures figures/"
 )]
 pub struct ReportArgs {
     /// A report.json
@@ -31,6 +31,9 @@ pub struct ReportArgs {
     /// Write its numbers to this Excel file (.xlsx), a row each
     #[arg(long, value_name = "FILE")]
     pub excel: Option<PathBuf>,
+    /// Write its figures into this folder, each as PNG and as SVG
+    #[arg(long, value_name = "FOLDER")]
+    pub figures: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -66,6 +69,9 @@ pub fn run(args: &ReportArgs) -> Result<(), Error> {
     }
     if args.csv.is_some() || args.excel.is_some() {
         write_numbers(&NumberTable::of(only(&reports, &args.report)?), args)?;
+    }
+    if let Some(folder) = &args.figures {
+        write_figures(folder, &ReportFigure::of(only(&reports, &args.report)?)?)?;
     }
     if args.json {
         return output::print(text.trim_end());
@@ -105,6 +111,9 @@ fn public(public: &PublicReport, args: &ReportArgs) -> Result<(), Error> {
         write_page(page, &html::render_public(public))?;
     }
     write_numbers(&NumberTable::of_public(public), args)?;
+    if let Some(folder) = &args.figures {
+        write_figures(folder, &ReportFigure::of_public(public)?)?;
+    }
     match args.json {
         true => output::print(&report::public_to_json(public)?),
         false => output::print(summary::public(public, columns()).trim_end()),
@@ -127,6 +136,23 @@ fn write_numbers(numbers: &NumberTable, args: &ReportArgs) -> Result<(), Error> 
         output::write_file(file, &numbers.excel()?)?;
         eprintln!("The numbers are in {}", file.display());
     }
+    Ok(())
+}
+
+/// Writes each figure in both forms.
+fn write_figures(folder: &Path, figures: &[ReportFigure]) -> Result<(), Error> {
+    if figures.is_empty() {
+        return Err(Error::input("the report has no figures: nothing in it can be drawn"));
+    }
+    for figure in figures {
+        output::write_file(&folder.join(format!("{}.svg", figure.name)), figure.svg.as_bytes())?;
+        match figure.fits_picture() {
+            true => output::write_file(&folder.join(format!("{}.png", figure.name)), &figure.png()?)?,
+            false => eprintln!("{} has too many rows for a picture: it is there as SVG alone", figure.name),
+        }
+    }
+    let names: Vec<&str> = figures.iter().map(|figure| &*figure.name).collect();
+    eprintln!("The figures are in {}, as PNG and SVG: {}", folder.display(), names.join(", "));
     Ok(())
 }
 

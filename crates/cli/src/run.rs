@@ -4,6 +4,7 @@ use crate::serve;
 use crate::settings::HalfArgs;
 use base::{Error, Fault};
 use clap::Args;
+use job::folders::make_report_folder;
 use job::memory;
 use job::prepare::Opened;
 use job::run::{Event, Part, Watch};
@@ -62,7 +63,7 @@ fn steps(args: RunArgs, answer: &mut Option<RunReport>) -> Result<(), Error> {
     }
     let (party, opened, board) = start(settings, &args.party)?;
     // Before anything is read at length, sent or charged.
-    try_folder(&party.report)?;
+    make_report_folder(&party.report)?;
     board.show(&ProgressLine::Waiting { text: format!("reading {}", party.data.display()) });
     let done = job::run::run_parts(&party, &opened, &watch(&board, &party.report));
     board.end();
@@ -95,7 +96,7 @@ fn watch(board: &Board, folder: &Path) -> Watch {
     let events = move |event| {
         if let Event::Answer { with, report } = &event {
             let folder = with.as_ref().map_or_else(|| folder.clone(), |with| folder.join(with));
-            if let Err(error) = try_folder(&folder).and_then(|()| write(&folder, report)) {
+            if let Err(error) = make_report_folder(&folder).and_then(|()| write(&folder, report)) {
                 eprintln!("warning: {error}");
             }
         }
@@ -148,7 +149,7 @@ fn several(party: &PartySetup, file: &StudyFile, parts: Vec<Part>, json: bool) -
         match part.report {
             Ok(report) => {
                 let folder = party.report.join(&part.with);
-                let made = try_folder(&folder).and_then(|()| write(&folder, &report));
+                let made = make_report_folder(&folder).and_then(|()| write(&folder, &report));
                 files = files.and(made.map_err(|e| kept(&e)));
                 reports.push(report);
                 shown.push(part.with);
@@ -156,7 +157,7 @@ fn several(party: &PartySetup, file: &StudyFile, parts: Vec<Part>, json: bool) -
             Err(error) => {
                 if let Some(kept) = part.own_answer {
                     let folder = party.report.join(&part.with);
-                    files = files.and(try_folder(&folder).and_then(|()| write(&folder, &kept)));
+                    files = files.and(make_report_folder(&folder).and_then(|()| write(&folder, &kept)));
                 }
                 failed.push((part.with, error));
             }
@@ -211,19 +212,6 @@ fn after(files: Result<(), Error>, json: bool) -> Result<(), Error> {
 
 fn tidy(folder: &Path) -> PathBuf {
     folder.components().collect()
-}
-
-/// Whether reports can be written into a folder, which is made if need be.
-fn try_folder(folder: &Path) -> Result<(), Error> {
-    let failed = |e: std::io::Error| {
-        Error::io(
-            format!("reports cannot be written to {}; change `report` or make room", folder.display()),
-            &e,
-        )
-    };
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let mut probe = tempfile::tempfile_in(folder).map_err(failed)?;
-    std::io::Write::write_all(&mut probe, &[0; 4096]).and_then(|()| probe.sync_all()).map_err(failed)
 }
 
 fn write(folder: &Path, report: &RunReport) -> Result<(), Error> {

@@ -10,12 +10,8 @@ use clap::{Args, Subcommand};
 use privacy::ledger::Ledger;
 use serde_json::json;
 use service::{COMMAND_LINE, DataFindings, House, Listening, RulesFile, RulesStanding, Store};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use terminal::output;
-
-/// What glibc gives back to the system as soon as it is free; else it keeps what hashing passwords took.
-const GIVE_BACK: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 
 /// A page for the people of one organisation: their accounts and roles, its data and budgets, and what it
 /// allows.
@@ -98,7 +94,10 @@ pub enum ServiceAction {
         /// The data set: NAME of [data.NAME]
         name: String,
     },
-    /// Propose a study to the other organisation
+    /// Try a study on made-up rows for the service, which says study, rows and memory on standard input
+    #[command(hide = true)]
+    Rehearse,
+    /// Propose a study to the other organisations
     Propose(studies::ProposeArgs),
     /// List studies, the newest first: those that are not over
     Studies {
@@ -110,7 +109,7 @@ pub enum ServiceAction {
     },
     /// Say how a study stands: what was said, runs, the report
     Status(studies::NamedStudy),
-    /// Consent to a study, with a data set
+    /// Consent to a study, with a data set or as a server
     Consent(studies::AgreeArgs),
     /// Refuse a study
     Refuse(studies::ClosingArgs),
@@ -136,6 +135,7 @@ pub fn run(args: &ServiceArgs) -> Result<(), Error> {
         ServiceAction::Backup { file, folder } => backup(file, folder, args.json),
         ServiceAction::Restored { file } => restored(file, args.json),
         ServiceAction::Weigh { file, name } => weigh(file, name),
+        ServiceAction::Rehearse => rehearse(),
         ServiceAction::Propose(what) => studies::propose(what, args.json),
         ServiceAction::Studies { file, all } => studies::list(file, *all, args.json),
         ServiceAction::Status(study) => studies::status(study, args.json),
@@ -229,12 +229,8 @@ fn restored(path: &Path, as_json: bool) -> Result<(), Error> {
 }
 
 fn serve(path: &Path, demo: bool, as_json: bool) -> Result<(), Error> {
-    if std::env::var_os(GIVE_BACK.0).is_none() {
-        let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e))?;
-        let mut again = std::process::Command::new(program);
-        let failed = again.args(std::env::args_os().skip(1)).env(GIVE_BACK.0, GIVE_BACK.1).exec();
-        return Err(Error::io("cannot start again", &failed));
-    }
+    // Else what hashing passwords and reading studies took stays with the process, once for each thread.
+    kernels::return_freed_buffers();
     let house = match demo {
         true => {
             let password = told_password()?;
@@ -322,6 +318,24 @@ fn weigh(path: &Path, name: &str) -> Result<(), Error> {
     let settings = RulesFile::parse(path, &told.rules)?;
     terminal::machine::limit_memory(settings.policy.jobs_memory);
     output::print_json(&service::weigh(&settings, name, &told.study)?)
+}
+
+/// What a rehearsal is told: the study, how many people are made up of its first party and of each other
+/// one, and the memory that it may take.
+#[derive(serde::Deserialize)]
+struct RehearsalInput {
+    study: String,
+    rows: [u64; 2],
+    memory: u64,
+}
+
+fn rehearse() -> Result<(), Error> {
+    terminal::machine::end_with_parent();
+    let told = std::io::read_to_string(std::io::stdin()).map_err(|e| Error::io("nothing came", &e))?;
+    let told: RehearsalInput =
+        serde_json::from_str(&told).map_err(|e| Error::input(format!("no study came: {e}")))?;
+    terminal::machine::limit_memory(told.memory);
+    output::print_json(&service::rehearse(&told.study, told.rows)?)
 }
 
 fn in_words(name: &str, found: &DataFindings) -> String {

@@ -1,13 +1,13 @@
 //! `tacit simulate`: a study tried on one machine, before it is run or charged.
 
 mod figure;
-mod text;
 
 use crate::args::rows_pair;
 use base::{Error, Fault};
 use clap::{Args, ValueEnum};
 use data::generate;
 use job::simulate::{SimulatedData, Simulation, SimulationProgress, SimulationQuestion, simulate};
+use job::told;
 use page::numbers::count;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Error> {
     }
     match args.json {
         true => output::print_json(&simulation),
-        false => output::print(&text::text(&simulation, width::columns())),
+        false => output::print(&told::simulated::text(&simulation, width::columns())),
     }
 }
 

@@ -265,10 +265,6 @@ impl RowSink for Reading<'_> {
         self.keys.wanted.clone()
     }
 
-    fn decimals(&self, column: usize) -> bool {
-        self.advertiser.value.scale() > 1 && self.values.contains(&column)
-    }
-
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         let advertiser = self.advertiser;
         let identified = self.keys.read(row, cells);

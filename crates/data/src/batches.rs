@@ -1,9 +1,10 @@
 //! Rows of Arrow record batches, from Parquet or from a program that hands them over.
 
+use super::dates::DAY;
 use super::table::{TableCell, TableReading};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
@@ -23,12 +24,15 @@ pub(super) fn deliver(
 ) -> Result<u64, Error> {
     let columns = wanted
         .iter()
-        .enumerate()
-        .map(|(i, name)| {
+        .map(|name| {
             let array = batch
                 .column_by_name(name)
                 .ok_or_else(|| table.refused(format!("column \"{name}\" is missing in a batch")))?;
-            column(&table.name, name, array.as_ref(), table.sink.decimals(i))
+            let zoned = table.format.zone.is_some();
+            if is_period(batch, name) {
+                return Err(table.refused_column(name, PERIODS));
+            }
+            column(array.as_ref(), zoned).map_err(|what| table.refused_column(name, what))
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut cells = Vec::with_capacity(columns.len());
@@ -51,16 +55,38 @@ pub(super) fn deliver(
     Ok(batch.num_rows() as u64)
 }
 
+/// What to do about months, quarters and the like.
+const PERIODS: &str = "periods of pandas are numbers whose unit no other program knows; hand over dates, \
+                       such as those of .dt.to_timestamp()";
+
+/// Whether a column is of periods of pandas, which are whole numbers to whoever looks at the type alone.
+fn is_period(batch: &RecordBatch, name: &str) -> bool {
+    let schema = batch.schema_ref();
+    let field = schema.field_with_name(name).ok();
+    field.and_then(|field| field.extension_type_name()) == Some("pandas.period")
+}
+
 /// A column of a batch, resolved once per batch; dictionaries by key.
 struct Column<'a> {
     array: &'a dyn Array,
     /// For dictionary columns: the row of `array` (the dictionary) for each row, `None` for null.
     keys: Option<Vec<Option<usize>>>,
+    /// Whether it is said where the clock of times without a zone hung.
+    zoned: bool,
 }
 
-fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> Result<Column<'a>, Error> {
+/// A column, or why it is not read.
+fn column(array: &dyn Array, zoned: bool) -> Result<Column<'_>, String> {
     let (array, keys) = match array.as_any_dictionary_opt() {
         Some(dictionary) => {
+            if dictionary.values().is_empty() {
+                // Of nulls alone, whatever the type of nothing is.
+                return Ok(Column {
+                    array: dictionary.values().as_ref(),
+                    keys: Some(vec![None; array.len()]),
+                    zoned,
+                });
+            }
             let keys = dictionary.normalized_keys();
             let keys =
                 keys.into_iter().enumerate().map(|(i, key)| array.is_valid(i).then_some(key)).collect();
@@ -72,17 +98,13 @@ fn column<'a>(file: &str, name: &str, array: &'a dyn Array, decimals: bool) -> R
     match array.data_type() {
         T::Null | T::Boolean | T::Utf8 | T::LargeUtf8 | T::Utf8View | T::Date32 | T::Timestamp(..) => {}
         T::Int8 | T::Int16 | T::Int32 | T::Int64 | T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => {}
-        T::Float64 if decimals => {}
-        T::Decimal128(_, 0) => {}
-        T::Decimal128(_, places) if decimals && *places >= 0 => {}
+        T::Float32 | T::Float64 => {}
+        T::Decimal128(_, 0..) => {}
         other => {
-            return Err(Error::input(format!(
-                "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates or \
-                 timestamps"
-            )));
+            return Err(format!("type {other} is not read; use text, numbers, dates or timestamps"));
         }
     }
-    Ok(Column { array, keys })
+    Ok(Column { array, keys, zoned })
 }
 
 impl Column<'_> {
@@ -105,15 +127,13 @@ impl Column<'_> {
             DataType::Utf8View => text_cell(array.as_string_view().value(i)),
             DataType::Boolean => TableCell::Boolean(array.as_boolean().value(i)),
             DataType::Date32 => TableCell::Days(array.as_primitive::<Date32Type>().value(i)),
-            DataType::Timestamp(unit, _) => TableCell::Seconds(seconds(array, unit, i)),
-            DataType::Float64 => TableCell::Float(array.as_primitive::<Float64Type>().value(i)),
-            // A whole number, as sums in databases are.
-            DataType::Decimal128(_, 0) => {
-                let value = array.as_primitive::<Decimal128Type>().value(i);
-                i64::try_from(value).map_or(TableCell::Decimal(value, 0), TableCell::Integer)
-            }
+            DataType::Timestamp(unit, Some(_)) => TableCell::Seconds(seconds(array, unit, i)),
+            DataType::Timestamp(unit, None) => wall(seconds(array, unit, i), self.zoned),
+            // A frame holds whole numbers so as soon as one is missing.
+            DataType::Float64 => TableCell::number(array.as_primitive::<Float64Type>().value(i)),
+            DataType::Float32 => TableCell::number(shortest(array.as_primitive::<Float32Type>().value(i))),
             DataType::Decimal128(_, places) => {
-                TableCell::Decimal(array.as_primitive::<Decimal128Type>().value(i), *places)
+                decimal(array.as_primitive::<Decimal128Type>().value(i), *places)
             }
             _ => TableCell::Integer(integer(array, i)?),
         })
@@ -123,6 +143,25 @@ impl Column<'_> {
 /// An empty text is an empty cell, as in CSV.
 fn text_cell(text: &str) -> TableCell<'_> {
     if text.is_empty() { TableCell::Empty } else { TableCell::Text(text) }
+}
+
+/// The number with the fewest decimals that is rounded to this one.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::NAN)
+}
+
+/// A whole number where there are no decimals, as in sums of databases.
+fn decimal(value: i128, places: i8) -> TableCell<'static> {
+    let one = 10_i128.checked_pow(u32::from(places.unsigned_abs()));
+    let whole = one.filter(|one| value % one == 0).and_then(|one| i64::try_from(value / one).ok());
+    whole.map_or(TableCell::Decimal(value, places), TableCell::Integer)
+}
+
+/// A time of which nobody said a zone, as a cell of a spreadsheet: at midnight a date, unless it is said
+/// where the clock hung.
+fn wall(seconds: i64, zoned: bool) -> TableCell<'static> {
+    let day = i32::try_from(seconds.div_euclid(DAY)).ok().filter(|_| !zoned && seconds.rem_euclid(DAY) == 0);
+    day.map_or(TableCell::Wall(seconds), TableCell::Days)
 }
 
 fn seconds(array: &dyn Array, unit: &TimeUnit, i: usize) -> i64 {

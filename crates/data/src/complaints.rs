@@ -19,6 +19,8 @@ pub(crate) struct Complaints {
     shown: Vec<String>,
     places: Vec<ErrorPlace>,
     file: String,
+    /// Whether that file has rows, and no lines.
+    rows: bool,
     /// Those of this file about its cells and lines.
     read: Vec<ReadComplaint>,
     causes: HashMap<String, AlikeComplaints>,
@@ -47,8 +49,13 @@ impl Complaints {
     pub fn begin(&mut self, file: &str) {
         if self.file != file {
             self.end();
-            self.file = file.into();
+            (self.file, self.rows) = (file.into(), false);
         }
+    }
+
+    /// The file that has begun has rows, and no lines.
+    pub fn of_rows(&mut self) {
+        self.rows = true;
     }
 
     /// One more; `text` names its place, too.
@@ -96,6 +103,7 @@ impl Complaints {
     /// Adds those of a part of the files that comes behind, of one file.
     pub fn append(&mut self, part: Self) {
         self.begin(&part.file);
+        self.rows |= part.rows;
         let told: u64 = part.causes.values().map(|alike| alike.count).sum();
         let mut met: HashMap<String, u64> = HashMap::new();
         for complaint in part.read {
@@ -134,7 +142,8 @@ impl Complaints {
         }
         for (count, line) in alike {
             told += count as usize;
-            self.shown.push(format!("{}: and {count} more like that of line {line}", self.file));
+            let place = if self.rows { "row" } else { "line" };
+            self.shown.push(format!("{}: and {count} more like that of {place} {line}", self.file));
         }
         let (places, texts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.placed).into_values().unzip();
         told += texts.len();

@@ -20,6 +20,10 @@ pub(crate) const LIKELY: std::ops::RangeInclusive<f64> = 20_000.0..=60_000.0;
 const NO_ZONE: &str = "is a date-time without offset: add zone = \"+02:00\", or \"Europe/Berlin\", under \
                        [format] of the party file (or --zone)";
 
+/// What to do about an instant where a day is due, which it is not before somebody says of which zone.
+const OF_UTC: &str = "has a time of day in UTC, and a day is expected: hand over dates of the zone that is \
+                      meant (of a frame of pandas `.dt.date`, in SQL CAST(.. AS DATE))";
+
 /// The number of a time in the study, and what its cell was; else what is wrong with the cell, to stand
 /// behind it.
 pub(crate) fn time(
@@ -87,7 +91,8 @@ pub(crate) fn day(cell: TableCell<'_>, column: &str, format: &InputFormat) -> Op
         TableCell::Seconds(seconds) | TableCell::Wall(seconds) if seconds % DAY == 0 => {
             Some(Ok(seconds / DAY))
         }
-        TableCell::Seconds(_) | TableCell::Wall(_) => Some(of_time("a date")),
+        TableCell::Seconds(_) => Some(Err(OF_UTC.to_owned())),
+        TableCell::Wall(_) => Some(of_time("a date")),
         cell => {
             let forms = format.dates_of(column);
             if forms.is_empty() {

@@ -336,10 +336,6 @@ impl<L: LineReader> RowSink for LineDealer<'_, L> {
         self.lines.columns()
     }
 
-    fn decimals(&self, column: usize) -> bool {
-        self.lines.decimals(column)
-    }
-
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {
         self.lines.row(row, cells)?;
         let (bytes, rows) = (self.lines.bytes(), self.lines.keys().places.len() as u64);

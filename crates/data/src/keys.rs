@@ -208,7 +208,7 @@ impl<'a> KeyColumns<'a> {
         if good && !some {
             let names: Vec<&str> = self.rules.iter().map(|rule| rule.name.as_str()).collect();
             row.complain(names[0], || {
-                format!("no identifier in {}: fill one of the cells or remove the line", names.join(", "))
+                format!("no identifier in {}: fill one of the cells or remove the row", names.join(", "))
             });
         }
         good && some
@@ -316,7 +316,7 @@ impl std::fmt::Display for BadIdentifier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Empty => {
-                write!(f, "empty identifier (after normalising): fill the cell or remove the line")
+                write!(f, "empty identifier (after normalising): fill the cell or remove the row")
             }
             Self::TooLong(bytes) => {
                 write!(f, "identifier of {bytes} bytes; the limit is {}", limits::IDENTIFIER_BYTES)

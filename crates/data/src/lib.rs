@@ -137,7 +137,16 @@ impl Row<'_> {
             },
             _ => None,
         };
+        let missing = cell == TableCell::Empty || matches!(cell, TableCell::Float(value) if value.is_nan());
         let problem = match value {
+            None if missing => {
+                format!(
+                    "not a whole number: write one from {least} to {most}, 0 where nothing is to be counted"
+                )
+            }
+            None if matches!(cell, TableCell::Float(_) | TableCell::Decimal(..)) => {
+                "not a whole number: round it".to_owned()
+            }
             None => "not a whole number: use digits only, without separators or decimals".to_owned(),
             Some(value) if least == 0 && value < 0 => {
                 format!("negative; use a whole number from 0 to {most}")

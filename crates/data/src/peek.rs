@@ -39,10 +39,6 @@ impl RowSink for Peeking<'_, '_> {
         }
     }
 
-    fn decimals(&self, _column: usize) -> bool {
-        true
-    }
-
     fn surveys(&self) -> bool {
         true
     }

@@ -189,8 +189,6 @@ struct Own<'a> {
     typed: RowColumn,
     /// Whether somebody wrote that program, and can change it.
     written: bool,
-    /// Whether its cells identify a row, too.
-    is_key: bool,
 }
 
 impl Own<'_> {
@@ -276,13 +274,6 @@ impl Own<'_> {
         number && !matches!(self.column.cell, Some(CellType::Label(_) | CellType::Time))
     }
 
-    /// Whether numbers with decimals can be among its cells: those of Parquet, too, where a whole number with
-    /// missing ones among it is often one.
-    fn takes_decimals(&self) -> bool {
-        let number = matches!(self.typed.cells.kind, CellKind::Number(_));
-        self.written && !self.is_key && number && self.column.cell.is_none()
-    }
-
     /// Whether it is read as a whole number, as all cells are of which the program says nothing.
     fn is_whole(&self, cell: TableCell<'_>) -> bool {
         let plain = self.typed.cells.kind == CellKind::default() && self.typed.ty != ValueType::BIT;
@@ -324,7 +315,7 @@ impl<'a> Reading<'a> {
         let written = matches!(study.kind, Question::Program(_));
         let own = owned.columns.into_iter().map(|(column, typed)| {
             let cell = keys.want(&column.column);
-            Own { column, cell, typed, written, is_key: cell < study.matching.identifiers.len() }
+            Own { column, cell, typed, written }
         });
         let own: Vec<Own<'_>> = own.collect();
         let seen = own.iter().map(|own| TimeReport::new(&own.column.column)).collect();
@@ -399,10 +390,6 @@ impl LineReader for Reading<'_> {
 impl RowSink for Reading<'_> {
     fn columns(&self) -> Vec<String> {
         self.keys.wanted.clone()
-    }
-
-    fn decimals(&self, column: usize) -> bool {
-        self.own.iter().any(|own| own.cell == column && own.takes_decimals())
     }
 
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error> {

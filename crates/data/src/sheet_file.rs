@@ -377,14 +377,9 @@ fn as_shown(number: f64) -> f64 {
 }
 
 fn table_cell<'a>(cell: &'a SheetCell<'_>, before: f64) -> TableCell<'a> {
-    /// Whole numbers that have one form each.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     match &cell.value {
         DataRef::Int(number) => TableCell::Integer(*number),
-        DataRef::Float(number) => match as_shown(*number) {
-            whole if whole.fract() == 0.0 && whole.abs() < EXACT => TableCell::Integer(whole as i64),
-            other => TableCell::Float(other),
-        },
+        DataRef::Float(number) => TableCell::number(as_shown(*number)),
         DataRef::String(text) | DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => {
             TableCell::Text(text)
         }

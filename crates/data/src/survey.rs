@@ -57,6 +57,8 @@ pub struct ColumnSurvey {
     pub stray: Option<StrayCell>,
     /// Cells of digits and the signs that amounts have beside them.
     pub figures: u64,
+    /// Such with a word behind that says what they are of: `7 kg`.
+    pub measured: u64,
     /// Such of digits alone that have zeros in front: `000100`.
     pub padded: u64,
     /// The ways to read all of them as days or times: several where it is not certain what they mean.
@@ -184,6 +186,7 @@ struct ColumnWatch {
     comma: bool,
     stray: Option<StrayCell>,
     figures: u64,
+    measured: u64,
     padded: u64,
     times: TimeWatch,
     emails: u64,
@@ -205,6 +208,7 @@ impl ColumnWatch {
             comma: false,
             stray: None,
             figures: 0,
+            measured: 0,
             padded: 0,
             times: TimeWatch::new(format.dates_of(name)),
             emails: 0,
@@ -238,6 +242,7 @@ impl ColumnWatch {
         self.comma |= number && text.contains(',');
         self.numbers.iter_mut().for_each(|watch| watch.see(if number { &text } else { "" }));
         self.figures += u64::from(number && is_figures(&text));
+        self.measured += u64::from(number && measure(&text).is_some());
         if self.stray.is_none() && self.numbers.iter().all(|watch| !watch.fits) {
             self.stray = Some(StrayCell { place: place(), shown: cell.shown() });
         }
@@ -267,6 +272,7 @@ impl ColumnWatch {
             numbers: NumberWatch::chosen(self.numbers, self.comma),
             stray: self.stray,
             figures: self.figures,
+            measured: self.measured,
             padded: self.padded,
             times: self.times.end(),
             emails: self.emails,
@@ -351,6 +357,20 @@ fn is_figures(text: &str) -> bool {
     let signs = " \u{a0}\u{202f}.,+-'\u{20ac}$\u{a3}\u{a5}";
     let figure = |c: char| c.is_ascii_digit() || signs.contains(c);
     text.contains(|c: char| c.is_ascii_digit()) && text.chars().all(figure)
+}
+
+/// Longest word behind an amount, in letters.
+const MEASURE: usize = 8;
+
+/// The word behind an amount: the kg of `7 kg` and of `7kg`, not the letter of a house number, `12a`.
+#[must_use]
+pub fn measure(text: &str) -> Option<&str> {
+    let amount = text.trim_end_matches(|c: char| c.is_alphabetic());
+    let (word, bare) = (&text[amount.len()..], amount.trim_end());
+    let ordinal = ["st", "nd", "rd", "th", "te"].contains(&word);
+    let letters = word.chars().count();
+    let is_word = (1..=MEASURE).contains(&letters) && (letters > 1 && !ordinal || bare.len() < amount.len());
+    (is_word && is_figures(bare) && bare.ends_with(|c: char| c.is_ascii_digit())).then_some(word)
 }
 
 fn is_email(text: &str) -> bool {
@@ -451,6 +471,24 @@ mod tests {
         assert_eq!(numbers("5 1.234", None, point), Some((None, point, 1_234.0)));
         assert_eq!(numbers("1.234 1.234.567", None, None), Some((None, point, 1_234_567.0)));
         assert_eq!(numbers("1.234 5", comma, None), Some((None, point, 1_234.0)));
+    }
+
+    #[test]
+    fn amounts_with_a_word_behind_are_known() {
+        for (text, word) in [
+            ("7 kg", Some("kg")),
+            ("3 Stk", Some("Stk")),
+            ("2.5kg", Some("kg")),
+            ("1,250.00 g", Some("g")),
+            ("12a", None),
+            ("3rd", None),
+            ("A12", None),
+            ("north", None),
+            ("12 something-else", None),
+            ("2026-03-01 08:00 Uhr", None),
+        ] {
+            assert_eq!(measure(text), word, "{text}");
+        }
     }
 
     #[test]

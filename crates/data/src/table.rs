@@ -30,7 +30,7 @@ pub enum TableCell<'a> {
     Days(i32),
     /// Seconds since 1970-01-01T00:00:00Z.
     Seconds(i64),
-    /// The same on a clock on a wall, of which it is not said how far it is ahead of UTC.
+    /// The same on a clock on a wall, of which the cell does not say how far it is ahead of UTC.
     Wall(i64),
     /// True or false.
     Boolean(bool),
@@ -41,6 +41,17 @@ pub enum TableCell<'a> {
 }
 
 impl<'a> TableCell<'a> {
+    /// A number of a file that may have decimals: one of the whole numbers that floating point holds exactly
+    /// is no other than that whole number.
+    pub(crate) fn number(value: f64) -> Self {
+        /// Beyond these one form stands for several numbers.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        match value.fract() == 0.0 && value.abs() < EXACT {
+            true => Self::Integer(value as i64),
+            false => Self::Float(value),
+        }
+    }
+
     /// The cell as text; whole numbers as decimals. Dates and numbers with decimals have no one text form and
     /// are refused by the caller.
     #[must_use]
@@ -82,7 +93,8 @@ impl<'a> TableCell<'a> {
             Self::Integer(value) => value.to_string(),
             Self::Boolean(value) => value.to_string(),
             Self::Days(days) => format!("the date {}", date_of_days(days.into())),
-            Self::Seconds(seconds) | Self::Wall(seconds) => {
+            Self::Seconds(seconds) => format!("{}Z", Self::Wall(seconds).shown()),
+            Self::Wall(seconds) => {
                 let (day, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
                 let (hours, minutes) = (rest / 3_600, rest / 60 % 60);
                 format!("the time {}T{hours:02}:{minutes:02}:{:02}", date_of_days(day), rest % 60)
@@ -153,6 +165,11 @@ impl Files {
         RowPlace((file << LINE_BITS) | line.min((1 << LINE_BITS) - 1))
     }
 
+    /// Whether what is being read was handed over, and is no file.
+    pub fn current_has_rows(&self) -> bool {
+        self.all.last().is_some_and(|file| file.rows)
+    }
+
     /// Notes a form that a file turned out to have, in words.
     pub fn found(&mut self, form: String) {
         if !self.forms.contains(&form) {
@@ -219,10 +236,6 @@ pub(crate) trait RowSink {
     /// Whether it takes another row.
     fn takes_more(&self) -> bool {
         true
-    }
-    /// Whether numbers with decimals may stand in one of these.
-    fn decimals(&self, _column: usize) -> bool {
-        false
     }
     /// One row: a cell per wanted column. An error stops the reading.
     fn row(&mut self, row: &mut Row<'_>, cells: &[TableCell<'_>]) -> Result<(), Error>;
@@ -305,6 +318,7 @@ pub(crate) fn read_part(
     let mut files = Files { first: part.number, all, forms: Vec::new() };
     let mut table = TableReading { name, format, files: &mut files, sink, complaints };
     if let InputItem::Rows(stream) = &part.item {
+        table.complaints.of_rows();
         let rows = stream.read(&mut table)?;
         return Ok((files, rows));
     }
@@ -312,6 +326,9 @@ pub(crate) fn read_part(
         Some((shared, form)) => (InputFile::Local(shared.clone(), None), *form),
         None => part.item.open()?,
     };
+    if !matches!(form, DataFormat::Csv(_)) {
+        table.complaints.of_rows();
+    }
     let (failure, size) = (file.failure(), Length::len(&file));
     let met = if part.hashed { file.watch() } else { None };
     let read = match form {
@@ -394,6 +411,17 @@ impl TableReading<'_> {
         Error::input(format!("{}: {what}", self.name))
     }
 
+    /// What is wrong with a column as a whole.
+    pub fn refused_column(&self, column: &str, what: impl Display) -> Error {
+        self.at_column(column, Error::input(format!("{}, column \"{column}\": {what}", self.name)))
+    }
+
+    /// An error about a column as a whole stands in the header, or in the first row where there is none.
+    fn at_column(&self, column: &str, error: Error) -> Error {
+        let line = self.format.header_line.unwrap_or(1);
+        error.standing_at(vec![ErrorPlace { file: self.name.clone(), line, column: Some(column.to_owned()) }])
+    }
+
     /// The row on a line.
     pub fn row(&mut self, line: u64) -> Row<'_> {
         let place = self.files.place(line);
@@ -420,16 +448,19 @@ impl TableReading<'_> {
             match places.get(name) {
                 Some(Some(place)) => Ok(*place),
                 Some(None) => {
-                    Err(self.refused(format!("two columns are called \"{name}\"; rename or remove one")))
+                    let twice = format!("two columns are called \"{name}\"; rename or remove one");
+                    Err(self.at_column(name, self.refused(twice)))
                 }
-                None => Err(self.no_column(name, found)),
+                None => Err(self.at_column(name, self.no_column(name, found))),
             }
         };
         self.sink.columns().iter().map(position).collect()
     }
 
     fn no_column(&self, name: &str, found: &[String]) -> Error {
-        let names: Vec<&str> = found.iter().map(String::as_str).collect();
+        // What pandas calls an index without a name is nobody's column.
+        let named = found.iter().map(String::as_str).filter(|name| !name.starts_with("__index_level_"));
+        let names: Vec<&str> = named.collect();
         let hint = nearest(name, &names)
             .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
         let list: Vec<String> = names.iter().take(50).map(|name| printable(name)).collect();
@@ -438,6 +469,7 @@ impl TableReading<'_> {
             true => "; does `separator` under [format] say what stands between fields?",
             false => &hint,
         };
-        self.refused(format!("no column \"{name}\"; the file has: {}{hint}", list.join(", ")))
+        let it = if self.files.current_has_rows() { "it" } else { "the file" };
+        self.refused(format!("no column \"{name}\"; {it} has: {}{hint}", list.join(", ")))
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::budget::{self, Outlook};
 use crate::devices;
+use crate::folders;
 use crate::plan::{self, Assumed, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
 use crate::prepare::{self, Built, Opened, build_all};
 use base::{Error, Fault, PartyId, limits};
@@ -104,33 +105,6 @@ pub struct CheckSizes {
     pub clamps: Vec<f64>,
 }
 
-impl CheckSizes {
-    /// The clamps as a study counts them.
-    fn clamps(&self, study: &Study) -> Result<Vec<u32>, Error> {
-        let Question::Lift(lift) = &study.kind else {
-            return match self.clamps[..] {
-                [] => Ok(Vec::new()),
-                _ => Err(Error::input("--clamp is of a lift study; this one has no clamp")),
-            };
-        };
-        let scale = f64::from(lift.scale());
-        let parts = |clamp: &f64| {
-            let parts = (clamp * scale).round();
-            let whole = (parts - clamp * scale).abs() < 1e-6 * parts.max(1.0);
-            match whole && (1.0..=f64::from(study::MAX_CLAMP)).contains(&parts) {
-                true => Ok(parts as u32),
-                false => Err(Error::input(format!(
-                    "--clamp {clamp}: a clamp of this study is {} to {}, in steps of {}",
-                    1.0 / scale,
-                    page::numbers::short(f64::from(study::MAX_CLAMP) / scale, 9),
-                    1.0 / scale
-                ))),
-            }
-        };
-        self.clamps.iter().map(parts).collect()
-    }
-}
-
 /// What was found of a side, and what of it is shown.
 pub struct SideReport {
     /// What a check says.
@@ -156,8 +130,10 @@ impl CheckedSide {
             max_outputs: usize::MAX,
             allow_exact: true,
         };
-        let built = build_all(&agreed.runs, &policy)?.into_iter().map(|(_, built)| built).collect();
-        let (inputs, warnings, budget, transport, party) = (None, Vec::new(), None, None, None);
+        let built: Vec<Built> =
+            build_all(&agreed.runs, &policy)?.into_iter().map(|(_, built)| built).collect();
+        let warnings = unrevealed(built.iter());
+        let (inputs, budget, transport, party) = (None, None, None, None);
         let (refused, serves, device) = (None, false, None);
         Ok(Self { agreed, text, built, inputs, warnings, budget, refused, serves, transport, device, party })
     }
@@ -167,6 +143,7 @@ impl CheckedSide {
     /// # Errors
     /// The first thing that is wrong.
     pub fn of_party(party: PartySetup, opened: Opened) -> Result<Self, Error> {
+        folders::expect_folders(&party)?;
         let checked = match prepare::check(&party, &opened) {
             Err(refused) if matches!(refused.kind(), Fault::Refused(_)) => {
                 // Whoever is to change the policy, or the study, reads what it is about.
@@ -281,7 +258,6 @@ impl CheckedSide {
     /// When the study has no price for these sizes.
     pub fn report(self, sizes: &CheckSizes, peer_agrees: Option<bool>) -> Result<SideReport, Error> {
         let assumed = self.assumed(sizes)?;
-        let clamps = sizes.clamps(self.agreed.first())?;
         let supposed = self.supposed(assumed.rows).filter(|_| sizes.rows.is_none());
         let few_left_out = self.few_left_out(sizes);
         let Self {
@@ -289,7 +265,7 @@ impl CheckedSide {
         } = self;
         let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
         let mut plan = plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
-        plan.clamp_effects = plan::clamp_effects(&agreed, &assumed, inputs.as_ref(), (&plan, &clamps));
+        plan.try_clamps(&agreed, &assumed, inputs.as_ref(), &sizes.clamps)?;
         plan.few_left_out = few_left_out;
         if let Some(rows) = supposed {
             plan.assumptions.insert("rows".to_owned(), rows);
@@ -334,6 +310,27 @@ pub fn placeholders(agreed: &StudyFile) -> Option<String> {
             names.join(", ")
         )
     })
+}
+
+/// What is paid for noise that nobody sees.
+pub(crate) fn unrevealed<'a>(built: impl IntoIterator<Item = &'a Built>) -> Vec<String> {
+    let mut all: Vec<String> = built.into_iter().flat_map(unrevealed_of).collect();
+    all.dedup();
+    all
+}
+
+fn unrevealed_of(Built { program, audit, .. }: &Built) -> Vec<String> {
+    let told = |mechanism: u32| {
+        let charge = &audit.charges[mechanism as usize];
+        format!(
+            "the program reveals nothing of the noised sums {}, which cost rho {} of what {} may see: reveal \
+             them, or take them out, as they are charged all the same",
+            program.names.mechanism(mechanism),
+            shown(&charge.rho),
+            viewer_name(program, charge.to)
+        )
+    };
+    program.unrevealed().into_iter().map(told).collect()
 }
 
 /// What a run would be refused for by this side's own ledger and policy.
@@ -503,4 +500,34 @@ fn rows(program: &Program) -> String {
         }
     });
     format!("of any party; {}", counted.collect::<Vec<_>>().join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A forgotten `reveal` is charged: whoever checks is told, with the place in the program.
+    #[test]
+    fn noise_that_nobody_sees_is_warned_of() {
+        let text = include_str!("../../../examples/program.toml");
+        let warnings = |text: &str| {
+            let study = StudyFile::parse("study.toml", text).unwrap_or_else(|e| panic!("{e}"));
+            let side = CheckedSide::of_study(study, text.to_owned()).unwrap_or_else(|e| panic!("{e}"));
+            side.warnings
+        };
+        let without = |line: &str, text: &str| {
+            assert!(text.contains(line), "{line}");
+            text.replace(line, "")
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(warnings(text), none);
+        // Half of them is something.
+        let half = without("reveal n2 clinic \"healthy\"\n", text);
+        assert_eq!(warnings(&half), none);
+        let nothing = without("reveal n3 clinic \"ill\"\n", &half);
+        let told = "the program reveals nothing of the noised sums all (line 27, column 1), which cost rho \
+                    0.05 of what clinic may see: reveal them, or take them out, as they are charged all the \
+                    same";
+        assert_eq!(warnings(&nothing), [told]);
+    }
 }

@@ -11,6 +11,7 @@ mod derive;
 mod devices;
 pub mod engines;
 pub mod export;
+pub mod folders;
 mod interpret;
 mod joined_program;
 pub mod kept;

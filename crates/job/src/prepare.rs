@@ -1,6 +1,7 @@
 //! This side of a study before any protocol: files read and checked, the program built and verified, the cost
 //! known.
 
+use crate::check;
 use crate::columns;
 use crate::devices;
 use crate::engines::StudyEngine;
@@ -308,7 +309,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
         check_room(party, first, (me, &rows), &needs, RowsKnown::Read)?;
     }
     let said = [work_warning(party, first), state_warning(party, first, built.len()), rewritten];
-    let warnings: Vec<String> = said.into_iter().flatten().chain(doubtful(&inputs)).collect();
+    let warnings: Vec<String> = said.into_iter().flatten().chain(doubtful(&inputs, &built)).collect();
     let mut small: Vec<String> = Vec::new();
     for (run, ..) in &built {
         small.extend(too_small(run, &rows)?);
@@ -440,9 +441,10 @@ fn within_policy(party: &PartySetup, study: &Study, built: &Built) -> Result<(),
     Ok(())
 }
 
-/// Columns of times whose cells look as if they meant something else.
-fn doubtful(inputs: &InputReport) -> impl Iterator<Item = String> {
-    inputs.times.iter().map(ToString::to_string)
+/// Columns of times whose cells look as if they meant something else, and noise that nobody sees.
+fn doubtful(inputs: &InputReport, built: &[(&Study, StudyEngine, Built)]) -> Vec<String> {
+    let times = inputs.times.iter().map(ToString::to_string);
+    times.chain(check::unrevealed(built.iter().map(|(_, _, built)| built))).collect()
 }
 
 /// A folder for a match that goes on after a cut does nothing for most protocols.

@@ -339,9 +339,10 @@ fn tag(ledger: &Mutex<Ledger>, all: &[Checked]) -> Result<(), Error> {
 /// Why data do not take part that are not those of the consent, before anybody is met.
 pub const OTHER_DATA: &str = "the data are not those that were consented to";
 
-/// Whether the data are those of the consent, and enough.
+/// Whether the data are those of the consent, charged to its lineage, and enough.
 fn consented(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Result<(), Error> {
     let Some(agreed) = &party.policy.agreed else { return Ok(()) };
+    agreed.charges_to(party.lineage()?)?;
     let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
     for run in all {
         if agreed.data.map_or(Ok(false), |data| run.data_tag(&ledger).map(|tag| tag != data))? {

@@ -11,6 +11,7 @@ mod join;
 mod numbers;
 mod shown;
 mod spread;
+mod words;
 
 use crate::interpret::{Seen, view};
 use crate::plan::policy;
@@ -28,7 +29,7 @@ use privacy::scales::Scales;
 use program::Viewer;
 use release::rational::to_f64;
 use report::{ProgramList, ResultView};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use shown::ShownValues;
 use spread::DrawnParts;
 use std::collections::BTreeMap;
@@ -88,12 +89,12 @@ pub struct SimulationQuestion {
 }
 
 /// What a study would show, and how far from the exact answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Simulation {
     /// [`FORMAT`].
-    pub format: &'static str,
+    pub format: String,
     /// [`NOT_FOR_PASSING_ON`].
-    pub warning: &'static str,
+    pub warning: String,
     /// Name of the study.
     pub study: String,
     /// One line for people.
@@ -111,7 +112,7 @@ pub struct Simulation {
 }
 
 /// One party's file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SimulatedParty {
     /// Its name.
     pub name: String,
@@ -124,7 +125,7 @@ pub struct SimulatedParty {
 }
 
 /// One run of a study.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SimulatedRun {
     /// Its parties.
     pub parties: Vec<String>,
@@ -139,7 +140,7 @@ pub struct SimulatedRun {
 }
 
 /// What one viewer would be shown.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SimulatedView {
     /// A party, or `everybody`.
     pub viewer: String,
@@ -152,7 +153,7 @@ pub struct SimulatedView {
 }
 
 /// Numbers that are shown together or not at all.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SimulatedPart {
     /// The cell; `derived` or `outputs` of a program.
     pub name: String,
@@ -167,16 +168,16 @@ pub struct SimulatedPart {
 }
 
 /// One number.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SimulatedNumber {
     /// What it is.
     pub label: String,
     /// `output`: a number that is released; `derived`, `estimate`: what a report computes from such.
-    pub what: &'static str,
+    pub what: String,
     /// Its unit, or nothing.
     pub unit: String,
     /// Whether it is a sum that other numbers are made of, and tells people nothing by itself.
-    #[serde(skip_serializing_if = "is_shown")]
+    #[serde(default, skip_serializing_if = "is_shown")]
     pub behind: bool,
     /// Without noise; none where these data do not give it.
     pub exact: Option<f64>,
@@ -199,7 +200,7 @@ fn is_shown(behind: &bool) -> bool {
 }
 
 /// How a released number lies around the exact one, over all draws.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NumberSpread {
     /// Draws in which it is shown.
     pub shown: u64,
@@ -220,7 +221,7 @@ pub struct NumberSpread {
 }
 
 /// Counts of values in equally wide bins.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bins {
     /// Where the first begins.
     pub from: f64,
@@ -250,11 +251,11 @@ pub fn simulate(asked: &SimulationQuestion, progress: SimulationProgress<'_>) ->
     let runs = built.iter().map(|(run, built)| rows.simulate((run, built), asked, progress));
     let runs = runs.collect::<Result<_, _>>()?;
     Ok(Simulation {
-        format: FORMAT,
-        warning: NOT_FOR_PASSING_ON,
+        format: FORMAT.to_owned(),
+        warning: NOT_FOR_PASSING_ON.to_owned(),
         study: first.name.clone(),
         title: first.title.clone(),
-        hash: file.hash().to_string(),
+        hash: file.hash().full(),
         parties: rows.parties,
         draws: asked.draws,
         seed: asked.seed,
@@ -352,8 +353,8 @@ fn hidden_sizes(study: &Study) -> Result<Option<String>, Error> {
         format!(" (about {}, give or take {}, in the size of the match)", count(mean), count(2 * sigma))
     });
     Ok(Some(format!(
-        "sizes are exact here: a run hides them with made-up rows{many}, which a program over `rows any` \
-         counts"
+        "sizes are exact here: rows of nobody hide them in a run{many}, and a program over `rows any` \
+         counts these"
     )))
 }
 
@@ -471,7 +472,7 @@ fn put_together(
             let released = released.and_then(|part| part.numbers.get(i)).cloned().unwrap_or_default();
             SimulatedNumber {
                 label: name.label,
-                what: name.what,
+                what: name.what.to_owned(),
                 unit: name.unit,
                 behind: name.behind,
                 exact: exact.value,

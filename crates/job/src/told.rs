@@ -1,10 +1,13 @@
-//! What a plan and a check say, in words: `tacit plan`, `tacit check` and the page of the service show them.
+//! What a plan, a check and a simulation say, in words: the command, the page of the service and the Python
+//! package show them.
 //! What is agreed to is told once, in one place.
 
 mod bill;
+pub mod checked;
 mod engines;
 mod noise;
 mod shown;
+pub mod simulated;
 
 pub use noise::noise_lines;
 pub use shown::{budget_facts, left_out, meanings, noise_from, revealed, runs, servers};

@@ -210,8 +210,8 @@ fn bind_error(address: &str, error: &std::io::Error) -> Error {
     }
     Error::input(match error.kind() {
         ErrorKind::AddrInUse => format!(
-            "{address} is in use by another process (`ss -ltnp` shows which); stop it or change `listen` to \
-             another port"
+            "{address} is in use by another process (`ss -ltnp` shows which), or by another run of this one \
+             that has not ended yet; wait for it, stop it or change `listen` to another port"
         ),
         ErrorKind::AddrNotAvailable => {
             format!(

@@ -210,8 +210,8 @@ fn a_port_in_use_says_what_to_do() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{AT_HOSPITALS}{at} is in use by another process (`ss -ltnp` shows which); stop it or change \
-             `listen` to another port"
+            "{AT_HOSPITALS}{at} is in use by another process (`ss -ltnp` shows which), or by another run of \
+             this one that has not ended yet; wait for it, stop it or change `listen` to another port"
         )
     );
 }

@@ -1,7 +1,6 @@
 //! Licences of everything in the programs: ours, those of linked packages with their texts, of Rust's
 //! library and of the C library.
 
-use crate::PackagedBuild;
 use crate::parts::LinkedParts;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,18 +12,15 @@ const NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"
 /// A longer file is none.
 const LICENCE_BYTES: u64 = 1 << 18;
 
-/// The file `copyright` of the packages.
+/// The file `copyright` of a package that holds `what`.
 ///
 /// # Errors
 /// A file of ours that cannot be read.
-pub fn text(root: &Path, build: &PackagedBuild, parts: &LinkedParts) -> Result<Vec<u8>, Box<dyn Error>> {
+pub fn text(root: &Path, what: &str, parts: &LinkedParts) -> Result<Vec<u8>, Box<dyn Error>> {
     let ours =
         |name: &str| crate::read(&root.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let others = parts.of_others();
-    let mut text = format!(
-        "tacit {} and osprey: Apache-2.0 or MIT, at your choice; both texts follow.\n\n",
-        build.version
-    );
+    let mut text = format!("{what}: Apache-2.0 or MIT, at your choice; both texts follow.\n\n");
     for name in ["LICENSE-APACHE", "LICENSE-MIT", "packaging/system-licences.txt"] {
         writeln!(text, "{}\n{}", heading(name), ours(name)?.trim_end())?;
     }

@@ -10,7 +10,7 @@ mod staged;
 #[cfg(test)]
 mod tests;
 
-use clap::Parser;
+use clap::{Args, Parser};
 use parts::LinkedParts;
 use sha2::{Digest, Sha256};
 use staged::StagedTree;
@@ -22,13 +22,31 @@ use std::process::Command;
 
 /// The programs that are packaged.
 const PROGRAMS: [&str; 2] = ["tacit", "osprey"];
+/// The packages of the workspace that they are made of.
+const SHIPPED: [&str; 2] = ["cli", "launcher"];
+/// That of the Python package's module.
+const MODULE: &str = "python";
 /// The user of the container image, as its recipe and docs/install.md name it.
 const IMAGE_USER: u64 = 65532;
 const ELF_INTERPRETER: u32 = 3;
 
-/// Makes the packages of built programs.
+/// `make dist` and `make wheel`.
 #[derive(Debug, Parser)]
-struct PackagerArgs {
+enum PackagerArgs {
+    /// Makes the packages of built programs
+    Programs(ProgramArgs),
+    /// Writes the licences of everything in the Python package
+    Wheel {
+        /// The file that gets them
+        out: PathBuf,
+        /// The target that it is built for
+        #[arg(long)]
+        target: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct ProgramArgs {
     /// The folder with tacit and osprey
     built: PathBuf,
     /// The folder that gets the packages
@@ -63,8 +81,20 @@ impl PackagedBuild {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let args = PackagerArgs::parse();
     let root = Path::new(".");
+    match PackagerArgs::parse() {
+        PackagerArgs::Programs(args) => packages(root, args),
+        PackagerArgs::Wheel { out, target } => {
+            let parts = LinkedParts::of_workspace(root, &target, &[MODULE])?;
+            let what = concat!("tacit ", env!("CARGO_PKG_VERSION"), " for Python");
+            fs::write(&out, licences::text(root, what, &parts)?)
+                .map_err(|e| format!("cannot write {}: {e}", out.display()).into())
+        }
+    }
+}
+
+/// All of `make dist`.
+fn packages(root: &Path, args: ProgramArgs) -> Result<(), Box<dyn Error>> {
     let build = PackagedBuild {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: args.commit,
@@ -77,8 +107,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         fit_to_ship(&bytes, &args.unnamed).map_err(|why| format!("{name} {why}"))?;
         programs.push((name, bytes));
     }
-    let parts = LinkedParts::of_workspace(root, &build.target)?;
-    let copyright = licences::text(root, &build, &parts)?;
+    let parts = LinkedParts::of_workspace(root, &build.target, &SHIPPED)?;
+    let copyright = licences::text(root, &format!("tacit {} and osprey", build.version), &parts)?;
     let mut tree = usr(root, &programs, &copyright)?;
     for (shell, path) in [
         ("bash", "usr/share/bash-completion/completions/tacit"),

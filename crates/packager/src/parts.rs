@@ -7,9 +7,6 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The packages whose programs are shipped.
-const SHIPPED: [&str; 2] = ["cli", "launcher"];
-
 /// A package: ours, or of the registry.
 #[derive(Clone, Debug)]
 pub struct LinkedPart {
@@ -35,11 +32,11 @@ pub struct LinkedParts {
 }
 
 impl LinkedParts {
-    /// What cargo says of the workspace in `root`.
+    /// What cargo says of the packages `shipped` of the workspace in `root`.
     ///
     /// # Errors
     /// Cargo's own, and a lock file without a checksum.
-    pub fn of_workspace(root: &Path, target: &str) -> Result<Self, Box<dyn Error>> {
+    pub fn of_workspace(root: &Path, target: &str, shipped: &[&str]) -> Result<Self, Box<dyn Error>> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.current_dir(root).args(["metadata", "--locked", "--format-version", "1"]);
@@ -48,14 +45,15 @@ impl LinkedParts {
         if !done.status.success() {
             return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&done.stderr)).into());
         }
-        Self::read(&serde_json::from_slice(&done.stdout)?, &std::fs::read_to_string(root.join("Cargo.lock"))?)
+        let lock = std::fs::read_to_string(root.join("Cargo.lock"))?;
+        Self::read(&serde_json::from_slice(&done.stdout)?, &lock, shipped)
     }
 
     /// Follows normal dependencies from what is shipped, then build dependencies and what those need.
     ///
     /// # Errors
     /// What is not in the form that cargo documents.
-    pub fn read(metadata: &Value, lock: &str) -> Result<Self, Box<dyn Error>> {
+    pub fn read(metadata: &Value, lock: &str, shipped: &[&str]) -> Result<Self, Box<dyn Error>> {
         let checksums = checksums(lock);
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -70,11 +68,11 @@ impl LinkedParts {
                 list(&node["deps"]).iter().filter(|dep| is(dep)).map(|dep| text(&dep["pkg"])).collect()
             })
         };
-        let shipped = |id: &&String| SHIPPED.iter().any(|name| packages[*id]["name"] == *name);
+        let is_shipped = |id: &&String| shipped.iter().any(|name| packages[*id]["name"] == *name);
         let mut linked: BTreeSet<String> = BTreeSet::new();
-        let mut open: Vec<String> = members.iter().filter(shipped).cloned().collect();
-        if open.len() != SHIPPED.len() {
-            return Err(format!("the workspace has no packages {SHIPPED:?}").into());
+        let mut open: Vec<String> = members.iter().filter(is_shipped).cloned().collect();
+        if open.len() != shipped.len() {
+            return Err(format!("the workspace has no packages {shipped:?}").into());
         }
         while let Some(id) = open.pop() {
             if linked.insert(id.clone()) {

@@ -1,16 +1,84 @@
 //! Forms: every field has a label, and an error stands beside its field.
 
 use crate::markup::{Markup, element, text, text_lines, words};
+use std::fmt;
+
+/// What is wrong with what somebody filled in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormMistake {
+    /// The field, where it is one's.
+    pub field: String,
+    /// What people read there.
+    pub label: String,
+    /// What is wrong and what to do, to stand behind a colon.
+    pub said: String,
+}
+
+impl FormMistake {
+    /// One of a field.
+    pub fn of(field: &str, label: &str, said: impl Into<String>) -> Self {
+        Self { field: field.to_owned(), label: label.to_owned(), said: said.into() }
+    }
+
+    /// One of the form as a whole.
+    pub fn of_all(said: impl Into<String>) -> Self {
+        Self { said: said.into(), ..Self::default() }
+    }
+
+    /// What stands beside the field: a sentence.
+    fn sentence(&self) -> String {
+        let mut letters = self.said.chars();
+        let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+        first + letters.as_str()
+    }
+}
+
+impl fmt::Display for FormMistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.label.is_empty() {
+            true => f.write_str(&self.sentence()),
+            false => write!(f, "{}: {}", self.label, self.said),
+        }
+    }
+}
+
+/// All that is wrong with a form, said above it; each leads to its field, where it is said again.
+#[must_use]
+pub fn mistakes_of(all: &[FormMistake]) -> Markup {
+    boxed(all.iter().map(|one| {
+        let said = one.to_string();
+        let to = format!("#{}", one.field);
+        let link = || element("a", &[("href", &to)], [text(&said)]);
+        element("p", &[], [if one.field.is_empty() { text(&said) } else { link() }])
+    }))
+}
 
 /// What is wrong with a form, said above it in a box that takes the focus. Nothing where nothing is wrong.
 #[must_use]
 pub fn mistakes(said: &[String]) -> Markup {
-    if said.is_empty() {
+    boxed(said.iter().map(|one| words("p", "", one)))
+}
+
+fn boxed(said: impl ExactSizeIterator<Item = Markup>) -> Markup {
+    if said.len() == 0 {
         return Markup::default();
     }
     let place =
         [("class", "box stop"), ("role", "alert"), ("tabindex", "-1"), ("autofocus", ""), ("id", "mistakes")];
-    element("div", &place, said.iter().map(|one| words("p", "", one)))
+    element("div", &place, said)
+}
+
+/// What says of a field that something is wrong with it.
+const INVALID: (&str, &str) = ("aria-invalid", "true");
+
+/// Fields that are seldom needed, beneath a line that opens them; open where something is wrong with one.
+#[must_use]
+pub fn folded(title: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
+    let parts = Markup::all(parts);
+    // Nobody's text has a quote in it: those are escaped.
+    let open = parts.as_str().contains(&format!("{}=\"{}\"", INVALID.0, INVALID.1));
+    let place: &[(&'static str, &str)] = if open { &[("open", "")] } else { &[] };
+    element("details", place, [words("summary", "", title), parts])
 }
 
 /// A field of one line.
@@ -34,17 +102,23 @@ impl FormField<'_> {
     /// Its markup. It must be filled in.
     #[must_use]
     pub fn markup(&self) -> Markup {
-        self.field(&[("required", "")])
+        self.field(true, None)
     }
 
     /// Its markup, where it may stay empty.
     #[must_use]
     pub fn optional(&self) -> Markup {
-        self.field(&[])
+        self.field(false, None)
     }
 
-    fn field(&self, needed: &[(&'static str, &str)]) -> Markup {
-        let help = format!("{}-help", self.name);
+    /// Its markup with what is wrong beside it, of all that is wrong.
+    #[must_use]
+    pub fn among(&self, needed: bool, all: &[FormMistake]) -> Markup {
+        self.field(needed, all.iter().find(|one| one.field == self.name))
+    }
+
+    fn field(&self, needed: bool, wrong: Option<&FormMistake>) -> Markup {
+        let [help, why] = ["help", "wrong"].map(|what| format!("{}-{what}", self.name));
         let mut attributes = vec![
             ("id", self.name),
             ("name", self.name),
@@ -53,14 +127,24 @@ impl FormField<'_> {
             ("autocapitalize", "none"),
             ("spellcheck", "false"),
         ];
-        attributes.extend(needed);
+        attributes.extend(needed.then_some(("required", "")));
         if self.kind != "password" {
             attributes.push(("value", self.value));
         }
         let mut parts = vec![element("label", &[("for", self.name)], [text(self.label)])];
+        let mut described = Vec::new();
         if !self.help.is_empty() {
-            attributes.push(("aria-describedby", &help));
+            described.push(help.as_str());
             parts.push(element("p", &[("class", "note"), ("id", &help)], [text(self.help)]));
+        }
+        if let Some(wrong) = wrong {
+            described.push(why.as_str());
+            attributes.push(INVALID);
+            parts.push(element("p", &[("class", "wrong"), ("id", &why)], [text(wrong.sentence())]));
+        }
+        let described = described.join(" ");
+        if !described.is_empty() {
+            attributes.push(("aria-describedby", &described));
         }
         parts.push(element("input", &attributes, []));
         element("div", &[("class", "field")], parts)
@@ -134,11 +218,24 @@ pub fn button(label: &str, about: &str) -> Markup {
     element("button", if about.is_empty() { &attributes[..1] } else { &attributes }, [text(label)])
 }
 
+/// The same for what ends something: less to the eye than the button that goes on.
+#[must_use]
+pub fn quiet_button(label: &str) -> Markup {
+    element("button", &[("type", "submit"), ("class", "plain")], [text(label)])
+}
+
 /// A button that says, in the field `do`, what is to be done with the form. `class` is how it looks.
 #[must_use]
 pub fn button_to(label: &str, what: &str, class: &str) -> Markup {
     let attributes = [("type", "submit"), ("name", "do"), ("value", what), ("class", class)];
     element("button", &attributes[..if class.is_empty() { 3 } else { 4 }], [text(label)])
+}
+
+/// The same for what keeps a form as it is: no field has to be filled in for that.
+#[must_use]
+pub fn button_to_keep(label: &str, what: &str) -> Markup {
+    let attributes = [("type", "submit"), ("name", "do"), ("value", what), ("class", "plain")];
+    element("button", &[&attributes[..], &[("formnovalidate", "")]].concat(), [text(label)])
 }
 
 #[cfg(test)]
@@ -157,6 +254,22 @@ mod tests {
         let hidden = FormField { kind: "password", ..field }.markup().into_string();
         assert!(!hidden.contains("value="), "{hidden}");
         assert!(form("/x", Some("w"), []).into_string().contains("name=\"csrf\" value=\"w\""));
+    }
+
+    #[test]
+    fn what_is_wrong_stands_beside_its_field_and_leads_there() {
+        let field = FormField { name: "n", label: "Name", kind: "text", fill: "off", value: "", help: "So." };
+        let wrong = [FormMistake::of("n", "Name", "it has no letters."), FormMistake::of_all("no.")];
+        let shown = field.among(true, &wrong);
+        assert!(shown.as_str().contains("id=\"n-wrong\">It has no letters.</p>"), "{}", shown.as_str());
+        assert!(shown.as_str().contains("aria-describedby=\"n-help n-wrong\""), "{}", shown.as_str());
+        assert!(folded("More", [shown]).as_str().starts_with("<details open"));
+        let other = FormField { name: "m", value: "aria-invalid=\"true\"", ..field };
+        assert!(folded("More", [other.among(true, &wrong)]).as_str().starts_with("<details>"));
+        let above = mistakes_of(&wrong);
+        let above = above.as_str();
+        assert!(above.contains("<a href=\"#n\">Name: it has no letters.</a>"), "{above}");
+        assert!(above.contains("<p>No.</p>") && mistakes_of(&[]).as_str().is_empty(), "{above}");
     }
 
     #[test]

@@ -14,6 +14,12 @@ impl Markup {
         self.0
     }
 
+    /// The same, which stays.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Several pieces, one after the other.
     pub fn all(parts: impl IntoIterator<Item = Markup>) -> Self {
         Self(parts.into_iter().map(|part| part.0).collect())

@@ -142,9 +142,9 @@ pub fn bar(from: f64, to: f64, y: u32, height: u32, class: &str) -> Markup {
     element("rect", &place, [])
 }
 
-/// A bar on an axis.
-pub fn axis_bar(axis: &Axis, from: f64, to: f64, y: u32, class: &str) -> Markup {
-    bar(axis.percent(from.min(to)), axis.percent(from.max(to)), y, 14, class)
+/// A bar on an axis, from `y` down.
+pub fn axis_bar(axis: &Axis, (from, to): (f64, f64), (y, height): (u32, u32), class: &str) -> Markup {
+    bar(axis.percent(from.min(to)), axis.percent(from.max(to)), y, height, class)
 }
 
 /// A whole figure: named and described for readers who do not see it, with the table that says the same.
@@ -164,61 +164,4 @@ pub fn figure(id: &str, title: &str, description: &str, height: u32, parts: Vec<
         element("desc", &[("id", desc_id.as_str())], [text(description)]),
     ];
     element("svg", &attributes, names.into_iter().chain(parts))
-}
-
-/// The width of a figure that stands alone, in pixels.
-const ALONE: &str = "width=\"800\"";
-
-/// The figures of a page as files of their own, each with the name of its id and the style sheet of the page.
-#[must_use]
-pub fn standing_alone(page: &str, sheet: &str) -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    let mut rest = page;
-    while let Some(at) = rest.find("<svg xmlns") {
-        let figure = &rest[at..];
-        let end = end_of(figure);
-        let (whole, after) = figure.split_at(end);
-        rest = after;
-        let name = whole.split_once("aria-labelledby=\"").and_then(|(_, ids)| ids.split_once("-title"));
-        let (Some((name, _)), Some((head, content))) = (name, whole.split_once('>')) else { continue };
-        let head = head.replace("width=\"100%\"", ALONE);
-        all.push((name.to_owned(), format!("{head}><style>{sheet}</style>{content}\n")));
-    }
-    all
-}
-
-/// Where the element that a text begins with ends; figures have figures in them.
-fn end_of(text: &str) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while let Some(next) = text[at..].find("svg") {
-        let place = at + next;
-        at = place + "svg".len();
-        if text[..place].ends_with("</") {
-            depth = depth.saturating_sub(1);
-            if depth == 0 {
-                return (at + 1).min(text.len());
-            }
-        } else if text[..place].ends_with('<') {
-            depth += 1;
-        }
-    }
-    text.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_are_taken_out_of_a_page_whole() {
-        let one = figure("one", "One svg", "<svg", 20, vec![cut_label(3, 40, "x", "long")]);
-        let page = Markup::all([text("a"), one, text("b"), figure("two", "Two", "", 9, Vec::new())]);
-        let alone = standing_alone(&page.into_string(), "p {}");
-        assert_eq!(alone.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
-        for (_, svg) in &alone {
-            assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"), "{svg}");
-            assert!(svg.contains("width=\"800\"") && svg.contains("<style>p {}</style>"), "{svg}");
-        }
-        assert!(alone[0].1.contains("long") && alone[0].1.matches("</svg>").count() == 2, "{}", alone[0].1);
-    }
 }

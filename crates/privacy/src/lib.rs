@@ -15,6 +15,7 @@ use base::{Error, PartyId};
 use num_traits::{Signed, Zero};
 use page::numbers::up;
 use release::Rational;
+use release::normal::normal_upper;
 use release::rational::{shown, to_f64};
 use release::scale::rho_to_epsilon;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,14 @@ pub struct PrivacyTotal {
     pub epsilon: f64,
     /// Its delta: [`DELTA`], what the rho itself does not hold for included.
     pub delta: f64,
+}
+
+/// How often of 100 times the best guess is right whether data say this or that of a person, where both were
+/// equally likely before and a result is known at this rho; rounded up. A coin is right 50 times.
+#[must_use]
+pub fn best_guess(rho: f64) -> u64 {
+    let right = 1.0 - normal_upper((rho / 2.0).sqrt());
+    (100.0 * right).ceil().clamp(50.0, 100.0) as u64
 }
 
 /// What a release may add to delta because its noise is a little off its law: 1e-9.
@@ -129,6 +138,8 @@ mod tests {
             let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
             let rho = cells[0].parse::<f64>().expect("a number");
             assert_eq!(cells[2], up(rho_to_epsilon(rho, DELTA), 3), "{row}");
+            let right: f64 = cells[1].trim_end_matches(" %").parse().expect("a share");
+            assert!((right - 0.05..right + 1.05).contains(&(best_guess(rho) as f64)), "{row}");
         }
     }
 

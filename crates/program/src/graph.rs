@@ -5,6 +5,7 @@ use crate::{DerivedOutput, ValueType};
 use base::PartyId;
 use release::Rational;
 use release::joint::{Change, Combination};
+use std::collections::BTreeSet;
 
 /// Index of a node within its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -714,6 +715,27 @@ impl Program {
     /// Positions in `outputs` of what is revealed to exactly this viewer.
     pub fn outputs_to(&self, viewer: Viewer) -> impl Iterator<Item = usize> {
         self.outputs.iter().enumerate().filter(move |(_, o)| o.to == viewer).map(|(i, _)| i)
+    }
+
+    /// Mechanisms of which nothing reaches an output: their noise is paid for, and nobody sees it.
+    #[must_use]
+    pub fn unrevealed(&self) -> Vec<u32> {
+        let nodes = &self.release.nodes;
+        let mut reached = vec![false; nodes.len()];
+        self.outputs.iter().for_each(|output| reached[output.value.index()] = true);
+        // Operands stand before what is computed of them.
+        for (i, node) in nodes.iter().enumerate().rev() {
+            if reached[i] {
+                node.op.operands(|operand| reached[operand.index()] = true);
+            }
+        }
+        let seen = nodes.iter().zip(reached).filter(|(_, reached)| *reached);
+        let seen = seen.filter_map(|(node, _)| match node.op {
+            Op::Noised(mechanism, _) => Some(mechanism),
+            _ => None,
+        });
+        let seen: BTreeSet<u32> = seen.collect();
+        (0..self.mechanisms.len() as u32).filter(|mechanism| !seen.contains(mechanism)).collect()
     }
 
     /// Everybody to whom a release may go: the parties in order, and the public.

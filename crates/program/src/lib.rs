@@ -8,6 +8,7 @@
 //! and price.
 
 mod analysis;
+pub mod asking;
 mod bounds;
 mod builder;
 mod cells;

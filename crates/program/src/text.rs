@@ -1,6 +1,7 @@
 //! The text form: one definition per line, readable, canonical when printed. Grammar: `docs/program.md`.
 
 mod ask;
+mod counted;
 mod derived;
 mod draft;
 mod head;
@@ -15,12 +16,12 @@ use crate::names::{Spot, TextPlace, is_name};
 use crate::{Class, NodeFacts, NodeId, Op, OutputValue, Program, ValueType, Viewer};
 use ask::Ask;
 use base::{Error, PartyId, limits};
+use counted::CountedIn;
 pub use draft::TextDraft;
 use std::collections::HashMap;
-use std::sync::Arc;
 use tokens::{TextFault, Tokens, tokens};
 
-const HEADER: &str = "tacit-program/2";
+pub(crate) const HEADER: &str = "tacit-program/2";
 /// The form before, in which a row that a party does not have read as its first label and counted.
 const OLD_HEADER: &str = "tacit-program/1";
 /// Most columns of a program from text.
@@ -131,8 +132,8 @@ struct Parser {
     labels: HashMap<(Viewer, String), u32>,
     /// What is known of the first row nodes, for questions.
     facts: Vec<NodeFacts>,
-    /// Scale and unit of the first row nodes.
-    counted_in: Vec<(u32, Arc<str>)>,
+    /// What the first row nodes are counted in.
+    counted_in: Vec<CountedIn>,
     /// What viewers are told in answer to questions.
     asks: Vec<Ask>,
     /// Where the current line begins.

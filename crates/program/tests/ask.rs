@@ -305,3 +305,58 @@ fn squares_have_the_noise_of_squares() {
     let stays: Vec<u128> = charges.iter().map(|charge| charge.changes[0].stays).collect();
     assert_eq!(stays, [1, 50_000, 100, 25_000 * 25_000, 2_500, 2 * 25_000 * 50]);
 }
+
+/// Numbers of two lists of labels, of two units or of two scales say different things.
+#[test]
+fn what_is_counted_differently_is_not_compared() {
+    let columns = [
+        "got u2 shop labels \"low\" \"none\" \"high\"",
+        "same u2 shop labels \"none\" \"low\" \"high\"",
+        "fee u16 shop scale 100",
+        "tax u16 shop scale 100 unit \"USD\"",
+        "tenths u16 shop scale 10 unit \"EUR\"",
+        "net u16 shop scale 100 unit \"EUR\"",
+        "age u16 trial unit \"year\"",
+        "kilos u16 trial unit \"kg\"",
+        "plain u16 shop",
+    ]
+    .map(|column| format!("column {column}\n"))
+    .concat();
+    let text = |operation: &str| {
+        let names = ["dose", "got", "same", "spent", "fee", "tax", "tenths", "net", "age", "kilos", "plain"];
+        let read: String = names.iter().map(|name| format!("{name} = column {name}\n")).collect();
+        let row = format!("class dp\nrow\nsome = column ill\n{read}x = {operation}");
+        format!("{columns}{row}\nask trial rho 1/10\ncount")
+    };
+    let labels = "the labels of dose and got are not one list: number 1 is \"none\" in the one, \"low\" in \
+                  the other; give both columns the same labels in the same order, or compare each with its \
+                  own, as in `const \"none\" dose`";
+    for (operation, words) in [
+        ("eq dose got", labels),
+        ("lt dose got", labels),
+        ("min dose got", labels),
+        ("max dose got", labels),
+        ("select some dose got", labels),
+        ("default dose got", labels),
+        (
+            "add spent fee",
+            "counted in \"EUR\", the other one in no unit: give both columns one unit, or write",
+        ),
+        ("sub fee spent", "counted in no unit, the other one in \"EUR\""),
+        ("eq spent tax", "counted in \"EUR\", the other one in \"USD\""),
+        ("max spent tenths", "counted in 1/100, the other one in 1/10: give both columns one scale"),
+        ("lt age kilos", "counted in \"year\", the other one in \"kg\""),
+    ] {
+        let refused = refusal(&text(operation));
+        assert!(refused.contains(words), "{operation}: {refused}");
+        assert!(refused.starts_with("line ") && refused.contains(", column 5: "), "{refused}");
+    }
+    for operation in ["eq dose same", "add spent net", "add age plain", "sub spent plain", "shl spent 0"] {
+        let program = parse(&text(operation));
+        assert_eq!(Program::parse(&program.to_text()).unwrap(), program, "{operation}");
+    }
+    let chosen = text("select some dose same").replace("ask trial", "y = eq x got\nask trial");
+    assert!(refusal(&chosen).contains("the labels of dose and got"));
+    let bare = "y = shl fee 0\nz = add x y\nask trial";
+    parse(&text("shl spent 0").replace("ask trial", bare));
+}

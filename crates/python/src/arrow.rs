@@ -4,14 +4,14 @@
 #![allow(unsafe_code)]
 
 use crate::errors::{misused, raised};
-use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::cast::AsArray;
+use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
-    StringArray,
+    Array, ArrayReader, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
+    RecordBatchOptions, RecordBatchReader, StringArray,
 };
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use data::RowStream;
-use net::StopSwitch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -42,8 +42,11 @@ impl GivenRows {
         let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
         // SAFETY: a capsule of this name holds a stream of Arrow's C interface, which is moved out of it, and
         // a released one is left in its place; the interpreter is held, so nobody else moves it meanwhile.
+        // What the stream gives is taken as Arrow's types without a look at it. `RowStream` validates each
+        // wanted column of each batch in full (UTF-8, offsets, keys) before a cell is read. The interface
+        // does not say how long buffers are: for that the producer, a library of this process, is trusted.
         let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
-        let reader = RecordBatchStreamReader::try_new(stream).map_err(|e| {
+        let batches = GivenBatches::of(stream).map_err(|e| {
             misused(
                 py,
                 format!(
@@ -52,8 +55,8 @@ impl GivenRows {
                 ),
             )
         })?;
-        let reader = Box::new(StoppableReader { reader, stop: stop.0.clone() });
-        Ok(Self(RowStream::new(name, bytes, reader)))
+        let stop = stop.0.clone();
+        Ok(Self(RowStream::new(name, bytes, Box::new(batches), move || stop.is_stopped())))
     }
 }
 
@@ -63,26 +66,48 @@ impl GivenRows {
     }
 }
 
-/// A stream that ends with the call that reads it.
-struct StoppableReader {
-    reader: RecordBatchStreamReader,
-    stop: StopSwitch,
+/// Structs of a stream as batches of rows.
+struct GivenBatches {
+    structs: ArrayStreamReader,
+    schema: SchemaRef,
 }
 
-impl Iterator for StoppableReader {
-    type Item = Result<RecordBatch, ArrowError>;
+impl GivenBatches {
+    fn of(stream: FFI_ArrowArrayStream) -> Result<Self, ArrowError> {
+        let structs = ArrayStreamReader::try_new(stream)?;
+        let DataType::Struct(fields) = structs.field().data_type() else {
+            let text = format!("it has {}, and rows are structs of columns", structs.field().data_type());
+            return Err(ArrowError::CDataInterface(text));
+        };
+        let schema = Arc::new(Schema::new(fields.clone()));
+        Ok(Self { structs, schema })
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.stop.is_stopped() {
-            true => Some(Err(ArrowError::ExternalError("stopped".into()))),
-            false => self.reader.next(),
+    /// The columns of structs. One that is null as a whole is no row, and would be read as its cells.
+    fn batch(&self, structs: &ArrayRef) -> Result<RecordBatch, ArrowError> {
+        let nulls = structs.null_count();
+        if nulls > 0 {
+            let text = format!("{nulls} of the structs here are null as a whole: leave them out");
+            return Err(ArrowError::ExternalError(text.into()));
         }
+        let options = RecordBatchOptions::new().with_row_count(Some(structs.len()));
+        let columns = structs.as_struct().columns().to_vec();
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
     }
 }
 
-impl RecordBatchReader for StoppableReader {
+impl Iterator for GivenBatches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let structs = self.structs.next()?;
+        Some(structs.and_then(|structs| self.batch(&structs)))
+    }
+}
+
+impl RecordBatchReader for GivenBatches {
     fn schema(&self) -> SchemaRef {
-        self.reader.schema()
+        self.schema.clone()
     }
 }
 

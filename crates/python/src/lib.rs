@@ -39,6 +39,7 @@ mod _tacit {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::watched::remember_process();
+        module.add("__commit__", option_env!("TACIT_COMMIT").filter(|commit| !commit.is_empty()))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

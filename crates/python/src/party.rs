@@ -1,21 +1,24 @@
 //! A party of a study, and what it does.
 
 use crate::arrow::GivenRows;
-use crate::errors::{exception, misused, raised};
+use crate::errors::{exception, misused, raised, raised_by};
 use crate::reports::ReportHandle;
-use crate::studies::{StudyHandle, json};
+use crate::studies::{Printed, StudyHandle, checked, json};
 use crate::watched::{StopHandle, watched};
 use crate::workers::GivenWorkers;
 use base::Error;
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 use data::RowStream;
-use job::check::{CheckSizes, CheckedSide, SideReport};
+use job::check::{CheckSizes, CheckedSide};
+use job::folders::expect_report_folder;
 use job::prepare::Opened;
 use job::run::Part;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use study::StudyFile;
 use study::party::{Consent, PartySettings, PartySetup};
+use study::reader::{nearest, printable};
 
 /// Settings as words, as on the command line.
 #[derive(Parser)]
@@ -61,13 +64,16 @@ type Said = (bool, bool, bool);
 /// A party that is ready to begin, but for its key, which its thread reads.
 struct ReadyParty {
     party: PartySetup,
+    /// The folder for reports, where one was said: without it nothing is written.
+    report: Option<PathBuf>,
     study: Option<(StudyFile, String)>,
     stream: Option<RowStream>,
 }
 
 impl ReadyParty {
     fn open(self) -> Result<(PartySetup, Opened), Error> {
-        let Self { party, study, stream } = self;
+        let Self { party, report, study, stream } = self;
+        report.iter().try_for_each(|folder| expect_report_folder(folder))?;
         let opened = match study {
             Some(study) => Opened::new(study, &party.as_party, &party.identity)?,
             None => Opened::of(&party)?,
@@ -122,7 +128,7 @@ impl PartyHandle {
         self.settings.report.clone()
     }
 
-    /// What `tacit check --json` prints, and what a run would be refused for.
+    /// What `tacit check` prints, as JSON and as text, and what a run would be refused for.
     #[pyo3(signature = (data, said, rows = None, mean = None, stop = None))]
     fn check<'py>(
         &self,
@@ -132,17 +138,16 @@ impl PartyHandle {
         rows: Option<[u64; 2]>,
         mean: Option<f64>,
         stop: Option<&StopHandle>,
-    ) -> PyResult<(String, Option<Bound<'py, PyAny>>)> {
+    ) -> PyResult<(Printed, Option<Bound<'py, PyAny>>)> {
         let ready = self.ready(py, data, said)?;
         let job = move || {
             let (party, opened) = ready.open()?;
             let side = CheckedSide::of_party(party, opened)?;
-            let SideReport { report, refused, .. } =
-                side.report(&CheckSizes { rows, mean, ..CheckSizes::default() }, None)?;
-            Ok::<_, Error>((json(&report)?, refused))
+            let found = side.report(&CheckSizes { rows, mean, ..CheckSizes::default() }, None)?;
+            Ok::<_, Error>((checked(&found, rows.is_none())?, found.refused))
         };
-        let (found, refused) = watched(py, (None, stop), move |_| job())?.map_err(|e| raised(py, &e))?;
-        Ok((found, refused.err().map(|e| exception(py, &e)).transpose()?))
+        let (found, refused) = watched(py, (None, stop), move |_| job())?.map_err(|e| self.raised(py, &e))?;
+        Ok((found, refused.err().map(|e| exception(py, &e, self.name())).transpose()?))
     }
 
     /// This party's half of a study. Of each run: with whom, its report or the error, and this party's own
@@ -166,10 +171,10 @@ impl PartyHandle {
             let answer = own_answer.map(ReportHandle);
             Ok(match report {
                 Ok(report) => (with, Some(ReportHandle(report)), None, answer),
-                Err(error) => (with, None, Some(exception(py, &error)?), answer),
+                Err(error) => (with, None, Some(exception(py, &error, self.name())?), answer),
             })
         };
-        parts.map_err(|e| raised(py, &e))?.into_iter().map(part).collect()
+        parts.map_err(|e| self.raised(py, &e))?.into_iter().map(part).collect()
     }
 
     /// This party's half of a match, whose part goes to the Parquet file `out`, by workers there: what `tacit
@@ -190,7 +195,7 @@ impl PartyHandle {
             let (party, opened) = ready.open()?;
             json(&job::run::run_match(&party, &opened, &out, &teller.watch(workers))?)
         })?;
-        done.map_err(|e| raised(py, &e))
+        done.map_err(|e| self.raised(py, &e))
     }
 }
 
@@ -198,6 +203,10 @@ impl PartyHandle {
 type RunPart<'py> = (String, Option<ReportHandle>, Option<Bound<'py, PyAny>>, Option<ReportHandle>);
 
 impl PartyHandle {
+    fn raised(&self, py: Python<'_>, error: &Error) -> PyErr {
+        raised_by(py, self.name(), error)
+    }
+
     fn ready(&self, py: Python<'_>, data: Option<GivenData>, said: Said) -> PyResult<ReadyParty> {
         let (mut settings, mut stream) = (self.settings.clone(), None);
         if let Some(data) = data {
@@ -209,8 +218,10 @@ impl PartyHandle {
         }
         let (new_lineage, spend_anyway, new_ledger) = said;
         let consent = Consent { new_lineage, spend_anyway };
-        let party = settings.complete().map_err(|e| raised(py, &e))?;
+        let report = settings.report.clone();
+        let party = settings.complete().map_err(|e| self.raised(py, &e))?;
         Ok(ReadyParty {
+            report,
             party: PartySetup { consent, new_ledger, ..party },
             study: self.study.clone(),
             stream,
@@ -220,7 +231,20 @@ impl PartyHandle {
 
 /// What is wrong with a word, without how a command is used.
 fn rule(error: &clap::Error) -> String {
+    let unknown = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
+    if let Some(ContextValue::String(flag)) = unknown {
+        return no_setting(flag.trim_start_matches('-').split('=').next().unwrap_or_default());
+    }
     let text = error.to_string();
     let text = text.split("\n\n").next().unwrap_or_default();
     text.trim().trim_start_matches("error: ").to_owned()
+}
+
+/// A setting that there is none of, all that there are, and which one may be meant.
+fn no_setting(name: &str) -> String {
+    let command = PartyWords::command();
+    let names: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+    let meant = nearest(&name.replace('_', "-"), &names);
+    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean \"{meant}\"?"));
+    format!("no setting \"{}\"; there are: {}{meant}", printable(name), names.join(", "))
 }

@@ -25,9 +25,9 @@ impl ReportHandle {
         report::to_json(&self.0).map_err(|e| raised(py, &e))
     }
 
-    /// What `tacit run` prints.
+    /// What `tacit run` prints, for who has the report in hand.
     fn text(&self) -> String {
-        summary::terminal(&self.0, summary::USUAL_COLUMNS).trim_end().to_owned()
+        summary::told(&self.0, summary::USUAL_COLUMNS, "report.numbers").trim_end().to_owned()
     }
 
     /// The page that `tacit run` writes.

@@ -3,13 +3,18 @@
 use crate::errors::raised;
 use crate::watched::watched;
 use base::Error;
-use job::check::{CheckSizes, CheckedSide};
+use job::check::{CheckSizes, CheckedSide, SideReport};
 use job::plan::{Link, PlanQuestion};
+use job::told;
 use pyo3::prelude::*;
+use report::summary::USUAL_COLUMNS;
 use std::path::PathBuf;
 use study::prices::{BytePath, PriceList};
 use study::transport::ServerTransport;
 use study::{Question, StudyFile};
+
+/// What the command prints with `--json`, and without.
+pub(crate) type Printed = (String, String);
 
 /// A study, read and checked. It stays as it is.
 #[pyclass(frozen, module = "tacit._tacit", name = "Study")]
@@ -62,6 +67,11 @@ impl StudyHandle {
         &self.file.first().name
     }
 
+    /// How many runs this party has: with each advertiser one, where they are apart.
+    fn runs_of(&self, party: &str) -> usize {
+        self.file.runs_of(party).count()
+    }
+
     /// One line for people.
     #[getter]
     fn title(&self) -> &str {
@@ -74,7 +84,7 @@ impl StudyHandle {
         self.file.parties.iter().map(|party| (party.name.clone(), party.key.clone())).collect()
     }
 
-    /// What `tacit check --json` prints of the study alone.
+    /// What `tacit check` prints of the study alone, as JSON and as text.
     #[pyo3(signature = (rows = None, mean = None, peer = None))]
     fn check(
         &self,
@@ -82,20 +92,21 @@ impl StudyHandle {
         rows: Option<[u64; 2]>,
         mean: Option<f64>,
         peer: Option<(String, String)>,
-    ) -> PyResult<String> {
+    ) -> PyResult<Printed> {
         let (file, text) = (self.file.clone(), self.text.clone());
         let job = move || {
             let same = |(shown, theirs): (String, String)| study::expect_same(&text, (&shown, &theirs));
             let peer_agrees = peer.map(|peer| same(peer).map(|()| true)).transpose()?;
             let side = CheckedSide::of_study(file, text)?;
             let found = side.report(&CheckSizes { rows, mean, ..CheckSizes::default() }, peer_agrees)?;
+            let printed = checked(&found, rows.is_none())?;
             found.refused?;
-            json(&found.report)
+            Ok::<_, Error>(printed)
         };
         watched(py, (None, None), move |_| job())?.map_err(|e| raised(py, &e))
     }
 
-    /// What `tacit plan --json` prints.
+    /// What `tacit plan` prints, as JSON and as text.
     #[pyo3(signature = (rows, link, mean, cores, prices, between, both = None))]
     #[expect(clippy::too_many_arguments, reason = "the words of a call")]
     fn plan(
@@ -108,7 +119,7 @@ impl StudyHandle {
         prices: Option<(String, String)>,
         between: String,
         both: Option<u64>,
-    ) -> PyResult<String> {
+    ) -> PyResult<Printed> {
         let file = self.file.clone();
         let job = move || {
             let asked = PlanQuestion {
@@ -121,7 +132,8 @@ impl StudyHandle {
                 prices: prices.map(|(name, text)| PriceList::parse(&name, &text)).transpose()?,
                 between: BytePath::parse(&between).map_err(|e| Error::input(format!("between: {e}")))?,
             };
-            json(&asked.plan(&file)?.0)
+            let plan = asked.plan(&file)?.0;
+            Ok::<_, Error>((json(&plan)?, told::plan_text(&plan, file.first(), USUAL_COLUMNS)))
         };
         watched(py, (None, None), move |_| job())?.map_err(|e| raised(py, &e))
     }
@@ -145,4 +157,15 @@ pub(crate) fn prices_2026() -> &'static str {
 /// Never for what the command prints.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|e| Error::misuse(format!("a result does not serialise: {e}")))
+}
+
+/// What `tacit check` prints of this; `guessed` says that the other side's rows are a guess.
+///
+/// # Errors
+/// As [`json`].
+pub(crate) fn checked(side: &SideReport, guessed: bool) -> Result<Printed, Error> {
+    let SideReport { report, agreed, built, serves, .. } = side;
+    let facts = (*serves, guessed);
+    let text = told::checked::text(report, (agreed, built), "PARTY_FILE", facts, USUAL_COLUMNS);
+    Ok((json(report)?, text))
 }

@@ -2,14 +2,16 @@
 
 use crate::errors::raised;
 use crate::party::GivenData;
-use crate::studies::{StudyHandle, json};
+use crate::studies::{Printed, StudyHandle, json};
 use crate::watched::{StopHandle, watched};
 use base::Error;
 use data::generate::{FileFormat, Generated, LiftOptions, MadeUpFile, for_study, lift, polio};
 use job::simulate::{SimulatedData, SimulationQuestion};
+use job::told;
 use net::Identity;
 use privacy::ledger::Ledger;
 use pyo3::prelude::*;
+use report::summary::USUAL_COLUMNS;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -78,7 +80,7 @@ impl LedgerHandle {
     }
 }
 
-/// Tries a study with the data of all parties: what `tacit simulate --json` prints.
+/// Tries a study with the data of all parties: what `tacit simulate` prints, as JSON and as text.
 #[pyfunction]
 #[pyo3(signature = (study, data, draws, seed, threads = None, stop = None))]
 pub(crate) fn simulate(
@@ -89,7 +91,7 @@ pub(crate) fn simulate(
     seed: u64,
     threads: Option<usize>,
     stop: Option<&StopHandle>,
-) -> PyResult<String> {
+) -> PyResult<Printed> {
     let file = study.file.clone();
     let own = |(party, given): (String, GivenData)| {
         let (path, stream) = given.parts();
@@ -104,8 +106,11 @@ pub(crate) fn simulate(
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = threads.filter(|threads| *threads > 0).unwrap_or_else(cores);
     let asked = SimulationQuestion { file: file.clone(), data, made_up: Vec::new(), draws, seed, threads };
-    let done = watched(py, (None, stop), move |_| json(&job::simulate::simulate(&asked, &|_, _, _| ())?))?;
-    done.map_err(|e| raised(py, &e))
+    let job = move || {
+        let simulation = job::simulate::simulate(&asked, &|_, _, _| ())?;
+        Ok::<_, Error>((json(&simulation)?, told::simulated::text(&simulation, USUAL_COLUMNS)))
+    };
+    watched(py, (None, stop), move |_| job())?.map_err(|e| raised(py, &e))
 }
 
 /// Makes up data: of a random trial, of the field trial of 1954, or of a study's columns. What

@@ -9,7 +9,9 @@ mod plots;
 pub(crate) mod samples;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+
+pub(crate) use plots::stripes;
 
 use crate::wording::{self, IntervalVerdict, KeptView, MeanScale, label};
 use crate::{DerivedView, LiftView, ProgramList, ProgramOutput, PublicReport, ResultView, RunReport};
@@ -57,13 +59,6 @@ pub fn sections(report: &RunReport) -> Vec<Markup> {
     parts
 }
 
-/// The figures of a report as files of their own: a name, and SVG that stands alone.
-#[must_use]
-pub fn figures(report: &RunReport) -> Vec<(String, String)> {
-    let all = Markup::all(sections(report)).into_string();
-    page::svg::standing_alone(&all, page::SHEET)
-}
-
 /// The page of a public result by itself: the same at all parties.
 #[must_use]
 pub fn render_public(public: &PublicReport) -> String {
@@ -72,23 +67,28 @@ pub fn render_public(public: &PublicReport) -> String {
     if !public.servers.is_empty() {
         shown_facts.push(("computed by", wording::names(&public.servers)));
     }
+    let parts = [titled(&study.title, &shown_facts)].into_iter().chain(public_sections(public)).collect();
+    let footer = format!(
+        "Made by Tacit of what all parties of the study have alike, in the format {}.",
+        clean(&public.format)
+    );
+    page(format!("{}: public result", clean(&study.title)), parts, footer)
+}
+
+/// All of a public result beneath its title.
+pub(crate) fn public_sections(public: &PublicReport) -> Vec<Markup> {
     let shown = Shown { mode: &public.mode, view: &public.public, heading: "h2", ids: "" };
-    let mut parts = vec![titled(&study.title, &shown_facts)];
     let may = boxed("box good", [paragraph("", wording::public(Some(&public.public_terms)))]);
     let lost = match &public.public {
         ResultView::Lift(view) => wording::lost_in_noise(view),
         ResultView::Program { .. } => None,
     };
     let lost = lost.map(|why| boxed("box", [paragraph("", why)]));
-    parts.extend(result(shown, Markup::all([may].into_iter().chain(lost))));
+    let mut parts = result(shown, Markup::all([may].into_iter().chain(lost)));
     parts.push(section("Privacy", [tables::public_cost(&public.public_terms)]));
     parts.push(section("What the guarantee covers", [list(&public.public_terms.guarantee)]));
-    parts.push(section(wording::COMPUTED, [tables::computed(study, &public.mode, None)]));
-    let footer = format!(
-        "Made by Tacit of what all parties of the study have alike, in the format {}.",
-        clean(&public.format)
-    );
-    page(format!("{}: public result", clean(&study.title)), parts, footer)
+    parts.push(section(wording::COMPUTED, [tables::computed(&public.study, &public.mode, None)]));
+    parts
 }
 
 fn page(title: String, parts: Vec<Markup>, footer: String) -> String {

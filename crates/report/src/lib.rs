@@ -2,6 +2,7 @@
 //! the JSON of `tacit run --json`; fields are added, never renamed.
 
 mod export;
+mod figures;
 pub mod html;
 mod json;
 mod public;
@@ -9,6 +10,7 @@ pub mod summary;
 pub mod wording;
 
 pub use export::NumberTable;
+pub use figures::ReportFigure;
 pub use json::{all_from_json, from_json, parts_to_json, public_to_json, stored, to_json};
 pub use public::{PUBLIC_FORMAT, PublicReport, PublicTerms};
 

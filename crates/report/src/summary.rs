@@ -44,6 +44,12 @@ impl SummaryText {
 /// One party's report, in lines of so many columns. Lines end with a newline.
 #[must_use]
 pub fn terminal(report: &RunReport, columns: usize) -> String {
+    told(report, columns, "report.html")
+}
+
+/// The same for who has the report in hand: all numbers are in `numbers_in`.
+#[must_use]
+pub fn told(report: &RunReport, columns: usize, numbers_in: &str) -> String {
     let mut out = SummaryText::new(columns);
     line(&mut out, &clean(&report.study.title));
     facts(&mut out, &[label(&report.study.name), format!("seen by {}", wording::seen_by(report))]);
@@ -55,9 +61,9 @@ pub fn terminal(report: &RunReport, columns: usize) -> String {
         (Some(nothing), _) => paragraph(&mut out, "  ", &nothing),
         (None, None) => {
             let party = label(&report.party);
-            result_lines(&mut out, &[ShownView { party: &party, view: &report.view }], "report.html");
+            result_lines(&mut out, &[ShownView { party: &party, view: &report.view }], numbers_in);
         }
-        (None, Some(public)) => public_and_own(&mut out, report, public),
+        (None, Some(public)) => public_and_own(&mut out, report, (public, numbers_in)),
     }
     line(&mut out, "");
     privacy_lines(&mut out, report);
@@ -187,7 +193,7 @@ struct ShownView<'a> {
 }
 
 /// What anybody may publish first, marked as that, then what this party alone sees.
-fn public_and_own(out: &mut SummaryText, report: &RunReport, public: &ResultView) {
+fn public_and_own(out: &mut SummaryText, report: &RunReport, (public, numbers_in): (&ResultView, &str)) {
     let everybody = ShownView { party: EVERYBODY, view: public };
     let party = label(&report.party);
     let own = ShownView { party: &party, view: &report.view };
@@ -206,7 +212,7 @@ fn public_and_own(out: &mut SummaryText, report: &RunReport, public: &ResultView
         line(out, &format!("What {party} alone sees"));
         view_lines(out, own);
     }
-    numbers_shown(out, &shown, "report.html");
+    numbers_shown(out, &shown, numbers_in);
 }
 
 /// Views with what is said of their numbers.

@@ -525,7 +525,7 @@ pub const PUBLIC: &str = "This result is the same at all parties, and everybody 
 pub fn own_report(report: &RunReport) -> String {
     format!(
         "This report itself is for {} alone: it holds counts of its files, sizes and its ledger. What may be \
-         passed on is made of it by a command.",
+         passed on is made of it by `tacit report --public`, or in Python `report.public_result`.",
         label(&report.party)
     )
 }

@@ -1,5 +1,6 @@
 //! Signing a consent: what was weighed becomes its terms.
 
+use crate::serving::NO_DATA;
 use crate::settings::{DataSet, HouseSettings};
 use crate::store::{
     ApprovedTerms, COMMAND_LINE, ConsentRight, OwnConsent, RecordedAct, SealRequest, Speaker, Store,
@@ -30,7 +31,7 @@ pub struct AgreeOrder {
     pub by: String,
     /// To which proposal.
     pub id: ProposalId,
-    /// With which data set.
+    /// With which data set; [`NO_DATA`]: as a server.
     pub data: String,
     /// Runs that may begin anew.
     pub runs: u8,
@@ -121,6 +122,9 @@ pub fn taken_tag(
     let record = record.ok_or_else(|| Error::input("there is no such proposal"))?;
     let terms = record.place(&identity).and_then(|me| record.terms(me));
     let terms = terms.ok_or_else(|| Error::refused("this organisation has not consented"))?;
+    if let Some(why) = crate::policy::delta_beyond(&settings.policy, &terms.charges) {
+        return Err(Error::refused(why));
+    }
     if unhex(&weighed.program) != Some(terms.program) {
         return Err(Error::refused("the study would run another program than was consented to"));
     }
@@ -140,6 +144,20 @@ fn within(charges: &[ChargeBound], bounds: &[ChargeBound]) -> bool {
                 && value(&charge.delta).zip(value(&bound.delta)).is_some_and(|(delta, most)| delta <= most)
         })
     })
+}
+
+/// What stands against a consent in which so many runs may begin anew, in sentences; empty: nothing.
+///
+/// # Errors
+/// When what was weighed has no numbers.
+pub fn stands_against(
+    settings: &HouseSettings,
+    runs: u8,
+    weighed: &WeighedStudy,
+) -> Result<Vec<String>, Error> {
+    let delta = crate::policy::delta_beyond(&settings.policy, &bounds(&weighed.charges, runs)?);
+    let delta = delta.filter(|why| !weighed.refusals.contains(why));
+    Ok(weighed.refusals.iter().cloned().chain(delta).collect())
 }
 
 /// What came of a consent that nothing stands against.
@@ -162,12 +180,13 @@ pub fn agree(
     order: &AgreeOrder,
     weighed: &WeighedStudy,
 ) -> Result<ConsentStep, Error> {
-    if !weighed.refusals.is_empty() {
-        return Err(Error::refused(weighed.refusals.join("; ")));
+    let against = stands_against(settings, order.runs, weighed)?;
+    if !against.is_empty() {
+        return Err(Error::refused(against.join("; ")));
     }
     let identity = Identity::load(&settings.identity)?;
-    let set = set_of(settings, &order.data)?;
-    let two = set.two_person;
+    let set = (order.data != NO_DATA).then(|| set_of(settings, &order.data)).transpose()?;
+    let two = set.is_some_and(|set| set.two_person);
     if two && order.by == COMMAND_LINE {
         return Err(Error::refused(format!(
             "two stewards decide on {} (two_person of service.toml), so it is consented to by the page",
@@ -175,10 +194,13 @@ pub fn agree(
         )));
     }
     let by_rule = order.by == BY_RULE;
-    let keyed = !set.steward_keys.is_empty();
+    let keyed = set.is_some_and(|set| !set.steward_keys.is_empty());
     let study = store.proposal(&order.id)?.map(|row| row.study);
-    let named = study.as_ref().and_then(|study| settings.consents_with(study));
-    if by_rule && (two || keyed || named != Some(order.data.as_str())) {
+    let is_named = study.as_ref().is_some_and(|study| match set {
+        None => settings.serves_by_rule(study),
+        Some(_) => settings.consents_with(study) == Some(order.data.as_str()),
+    });
+    if by_rule && (two || keyed || !is_named) {
         return Err(Error::refused("no rule consents to this study: a steward decides"));
     }
     let at_ms = crate::link::now_ms();
@@ -187,8 +209,8 @@ pub fn agree(
         let approval = order.approval();
         let separate = settings.policy.separate_duties;
         let approval = two.then_some(&approval);
-        let right =
-            ConsentRight { rules: order.rules, stewards: &set.stewards, separate, approval, keys: &[] };
+        let stewards = set.map_or(&[][..], |set| &set.stewards);
+        let right = ConsentRight { rules: order.rules, stewards, separate, approval, keys: &[] };
         let speaker = Speaker { by: &order.by, identity: &identity, at_ms };
         let record = store.consent(speaker, &order.id, terms, &own, &right)?;
         return Ok(ConsentStep::Signed(Box::new(record)));
@@ -222,11 +244,13 @@ fn terms(
     let (tag, version, program) = (hash(&weighed.tag)?, hash(&weighed.version)?, hash(&weighed.program)?);
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
+    // A server has no data, and nothing is charged for them.
+    let lineage = settings.data.get(&order.data).map(|set| set.lineage.clone());
     let terms = ConsentTerms {
         program,
         charges: bounds(&weighed.charges, order.runs)?,
         words: digest_of_words(&order.words),
-        data: commit_to_data(&salt, &tag),
+        data: commit_to_data(&salt, &tag, lineage.as_deref()),
         expires_ms: at_ms + order.days * DAY_MS,
         windows: Vec::new(),
         runs: order.runs,
@@ -234,8 +258,8 @@ fn terms(
         seal: None,
     };
     let (by, data, words) = (order.by.clone(), order.data.clone(), order.words.clone());
-    let after = last_debit(settings)?;
-    Ok((terms, OwnConsent { by, data, salt, tag, version, words, after, taken: None }))
+    let (after, taken) = (last_debit(settings)?, None);
+    Ok((terms, OwnConsent { by, data, salt, tag, version, words, after, taken, lineage }))
 }
 
 /// What is charged from here on counts towards a consent.

@@ -17,10 +17,12 @@ mod notices;
 mod passwords;
 mod policy;
 mod program_form;
+mod rehearsal;
 mod roles;
 mod rules;
 mod schedule;
 mod secrets;
+mod serving;
 mod settings;
 mod store;
 mod told;
@@ -28,17 +30,18 @@ mod totp;
 mod web;
 mod weigh;
 
-pub use agree::{AgreeOrder, ConsentStep, agree, seal, taken_tag};
+pub use agree::{AgreeOrder, ConsentStep, agree, seal, stands_against, taken_tag};
 pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, TOKEN_RULE, is_account_name};
+pub use rehearsal::rehearse;
 pub use roles::Grant;
 pub use rules::RulesStanding;
 pub use secrets::{SecretToken, SpokenCode};
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{
-    Account, ApiToken, COMMAND_LINE, NewApiToken, OutboxRow, ProposalFilter, ProposalRow, RecordedAct,
-    RunRow, Speaker, Store, TokenScope, kind_of,
+    Absorbed, Account, ApiToken, COMMAND_LINE, ConsentRight, NewApiToken, OutboxRow, OwnConsent, PeerSender,
+    ProposalFilter, ProposalRow, RecordedAct, RunLeft, RunRow, Speaker, Store, TokenScope, kind_of,
 };
 pub use web::{House, Listening, listen, now};
 pub use weigh::{WeighedStudy, weigh};

@@ -1,6 +1,7 @@
 //! A lift study of what a person fills in: the text of `docs/studies/lift.md`, which the study's own reader
 //! then judges.
 
+use page::form::FormMistake;
 use release::rational::{Rational, decimal, shown};
 use std::fmt::Write;
 use study::time::{CellTime, Unit};
@@ -22,17 +23,27 @@ pub const ALIKE: [(&str, &str, &str); 4] = [
     ("exact", "as they are written", "[]"),
 ];
 
-/// Reads a form: each field by its name, and what is wrong with it in a sentence.
+/// Reads a form: each field by its name, and what is wrong with it.
 pub struct FormReader<'a> {
     field: &'a dyn Fn(&str) -> &'a str,
     /// What is wrong.
-    pub wrong: Vec<String>,
+    pub wrong: Vec<FormMistake>,
 }
 
 impl<'a> FormReader<'a> {
     /// Of fields by their names.
     pub fn new(field: &'a dyn Fn(&str) -> &'a str) -> Self {
         Self { field, wrong: Vec::new() }
+    }
+
+    /// Keeps what is wrong with a field.
+    pub fn say(&mut self, name: &str, label: &str, said: impl Into<String>) {
+        self.wrong.push(FormMistake::of(name, label, said));
+    }
+
+    /// The text, where nothing is wrong.
+    pub fn done(self, text: String) -> Result<String, Vec<FormMistake>> {
+        if self.wrong.is_empty() { Ok(text) } else { Err(self.wrong) }
     }
 
     /// What stands in a field, without the blanks around it.
@@ -44,7 +55,7 @@ impl<'a> FormReader<'a> {
     pub fn text(&mut self, name: &str, label: &str) -> String {
         let value = (self.field)(name).trim();
         if value.is_empty() {
-            self.wrong.push(format!("{label}: this has to be filled in."));
+            self.say(name, label, "this has to be filled in.");
         }
         quoted(value)
     }
@@ -57,7 +68,7 @@ impl<'a> FormReader<'a> {
     fn labels(&mut self, name: &str, label: &str) -> String {
         let all = listed((self.field)(name));
         if all.is_empty() {
-            self.wrong.push(format!("{label}: write them with commas between: north, south."));
+            self.say(name, label, "write them with commas between: north, south.");
         }
         format!("[{}]", all.join(", "))
     }
@@ -76,7 +87,7 @@ impl<'a> FormReader<'a> {
     fn number(&mut self, name: &str, label: &str) -> u32 {
         let value = (self.field)(name).trim();
         value.parse().unwrap_or_else(|_| {
-            self.wrong.push(format!("{label}: write a whole number, such as 1."));
+            self.say(name, label, "write a whole number, such as 1.");
             1
         })
     }
@@ -89,7 +100,7 @@ impl<'a> FormReader<'a> {
         }
         let rho = decimal(value).filter(|rho| *rho > Rational::default());
         if rho.is_none() {
-            self.wrong.push(format!("{label}: write a decimal number above 0, such as 0.1."));
+            self.say(name, label, "write a decimal number above 0, such as 0.1.");
         }
         rho
     }
@@ -99,7 +110,7 @@ impl<'a> FormReader<'a> {
         match CellTime::read((self.field)(name).trim()) {
             Some(CellTime::Day(day)) => day,
             _ => {
-                self.wrong.push(format!("{label}: write a day, such as 2026-01-31."));
+                self.say(name, label, "write a day, such as 2026-01-31.");
                 0
             }
         }
@@ -114,7 +125,7 @@ pub fn study_text<'a>(
     field: &'a dyn Fn(&str) -> &'a str,
     us: FormParty<'_>,
     them: FormParty<'_>,
-) -> Result<String, Vec<String>> {
+) -> Result<String, Vec<FormMistake>> {
     let mut form = FormReader::new(field);
     let mut text = String::from("format = \"tacit-study/1\"\nkind = \"lift\"\n");
     let name = form.text("name", "Name");
@@ -133,7 +144,7 @@ pub fn study_text<'a>(
     happened(&mut form, &mut text);
     released(&mut form, &mut text, (us.name, them.name));
     text += "[compute]\nengine = \"auto\"\n";
-    if form.wrong.is_empty() { Ok(text) } else { Err(form.wrong) }
+    form.done(text)
 }
 
 /// Fields of identifiers and of how each is made alike, with their labels; the first has to be there.
@@ -142,6 +153,18 @@ pub const IDENTIFIERS: [(&str, &str, &str, &str); 3] = [
     ("identifier-2", "And by the column", "alike-2", "Made alike"),
     ("identifier-3", "And by the third column", "alike-3", "Made alike"),
 ];
+
+/// The field of the budget.
+pub const RHO: &str = "Rho of the public result";
+
+/// How outcomes stand in the file: what the study calls it, and what people read.
+pub const LAYOUTS: [(&str, &str); 2] = [
+    ("events", "a line each, people with several have several lines"),
+    ("wide", "in one line of each person, in several columns"),
+];
+
+/// Parts of one that amounts have, and what people read.
+pub const PARTS: [(&str, &str); 2] = [("1", "whole numbers"), ("100", "two decimals at most, such as 12.50")];
 
 /// Further counts: what the study calls them, and what people read.
 pub const COUNTS: [(&str, &str); 6] = [
@@ -206,7 +229,7 @@ fn treated(form: &mut FormReader<'_>, text: &mut String) {
     let unit = unit.map_or(Unit::Day, |(_, unit)| *unit);
     let span = (until - from + i64::from(unit != Unit::Day)).saturating_mul(86_400) / unit.seconds();
     if span <= 0 {
-        form.wrong.push("Last day: it has to come after the first one.".to_owned());
+        form.say("until", "Last day", "it has to come after the first one.");
     }
     let origin = study::time::date_of_days(from);
     let _ = write!(text, "[time]\norigin = {origin}\nunit = \"{}\"\nspan = {span}\n", unit.name());
@@ -229,17 +252,42 @@ fn treated(form: &mut FormReader<'_>, text: &mut String) {
     }
 }
 
+/// The fields of when something happened, and of how much.
+pub const EVENT: &str = "Column of the day of the outcome";
+pub const AMOUNT: &str = "Column of an amount";
+
+/// One column, or several where outcomes stand beside each other.
+fn named(form: &mut FormReader<'_>, name: &str, label: &str, layout: &str) -> String {
+    if layout != "wide" {
+        return format!("column = {}", form.text(name, label));
+    }
+    let all = listed((form.field)(name));
+    if all.len() < 2 {
+        form.say(name, label, "name several, with commas between: onset_1, onset_2.");
+    }
+    format!("columns = [{}]", all.join(", "))
+}
+
 fn happened(form: &mut FormReader<'_>, text: &mut String) {
-    let event = form.text("event", "Column of the day of the outcome");
-    let _ =
-        write!(text, "[advertiser]\nlayout = \"events\"\nevent = {{ column = {event}, type = \"time\" }}\n");
+    let layout = one_of((form.field)("layout"), &LAYOUTS);
+    let event = named(form, "event", EVENT, layout);
+    let _ = write!(text, "[advertiser]\nlayout = \"{layout}\"\nevent = {{ {event}, type = \"time\" }}\n");
     *text += &match form.may("amount") {
         None => "value = { constant = 1 }\n".to_owned(),
-        Some(column) => {
+        Some(_) => {
+            let column = named(form, "amount", AMOUNT, layout);
             let unit = form.may("currency").map_or_else(String::new, |unit| format!(", unit = {unit}"));
-            format!("value = {{ column = {column}, type = \"u32\"{unit} }}\n")
+            let parts = match one_of((form.field)("parts"), &PARTS) {
+                "1" => String::new(),
+                parts => format!(", scale = {parts}"),
+            };
+            format!("value = {{ {column}, type = \"u32\"{unit}{parts} }}\n")
         }
     };
+    let columns = |name: &str| listed((form.field)(name)).len();
+    if layout == "wide" && form.may("amount").is_some() && columns("amount") != columns("event") {
+        form.say("amount", AMOUNT, "name one for each column of a day, in the same order.");
+    }
     if let Some(column) = form.may("where") {
         let equals = form.text("equals", "Only where the column says");
         let _ = writeln!(text, "where = {{ column = {column}, equals = [{equals}] }}");
@@ -272,11 +320,11 @@ fn released(form: &mut FormReader<'_>, text: &mut String, (us, them): (&str, &st
          {least}\nalso = [{}]\n",
         also.join(", ")
     );
-    let public = form.rho("rho", "Rho of the public result");
+    let public = form.rho("rho", RHO);
     let own = [("rho-them", "Rho of what they alone see", them), ("rho-us", "Rho of what you alone see", us)];
     let own = own.map(|(name, label, party)| (party, form.rho(name, label)));
     if public.is_none() && own.iter().all(|(_, rho)| rho.is_none()) {
-        form.wrong.push("Rho of the public result: without any rho nothing is shown to anybody.".to_owned());
+        form.say("rho", RHO, "without any rho nothing is shown to anybody.");
     }
     if let Some(rho) = public {
         let _ = write!(text, "[release.public]\nrho = {}\n", shown(&rho));
@@ -325,8 +373,12 @@ mod tests {
         ])
     }
 
-    fn made(fields: &BTreeMap<&'static str, &'static str>) -> Result<String, Vec<String>> {
+    fn made(fields: &BTreeMap<&'static str, &'static str>) -> Result<String, Vec<FormMistake>> {
         study_text(&|name| fields.get(name).copied().unwrap_or(""), US, THEM)
+    }
+
+    fn said(wrong: Vec<FormMistake>) -> String {
+        wrong.iter().map(FormMistake::to_string).collect::<Vec<_>>().join("\n")
     }
 
     /// What the form makes is what the example says, but for what changes neither rows nor result.
@@ -375,13 +427,32 @@ mod tests {
         // A mode that publishes sizes is a study, too, and what is not filled in is said.
         let mut fields = polio();
         fields.extend([("mode", "variance"), ("breakdown", "region")]);
-        let wrong = made(&fields).expect_err("no values").join("\n");
+        let wrong = said(made(&fields).expect_err("no values"));
         assert_eq!(wrong, "Groups of the treated: write them with commas between: north, south.");
         fields.remove("breakdown");
         let text = made(&fields).expect("a study");
         let file = study::StudyFile::parse("made", &text).unwrap_or_else(|error| panic!("{error}: {text}"));
         let study::Question::Lift(lift) = &file.first().kind else { panic!("a lift study") };
         assert_eq!(lift.release.mode.name(), "variance");
+    }
+
+    #[test]
+    fn outcomes_may_stand_in_several_columns() {
+        let mut fields = polio();
+        fields.extend([("layout", "wide"), ("event", "onset_1, onset_2")]);
+        fields.extend([("amount", "cost_1,cost_2"), ("parts", "100"), ("clamp", "500"), ("currency", "EUR")]);
+        let text = made(&fields).expect("a study");
+        let file = study::StudyFile::parse("made", &text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let study::Question::Lift(lift) = &file.first().kind else { panic!("a lift study") };
+        let owner = &lift.advertisers[0];
+        assert_eq!((owner.layout, &*owner.events.join(" ")), (study::EventLayout::Wide, "onset_1 onset_2"));
+        let study::EventValue::Columns { columns, scale, .. } = &owner.value else { panic!("amounts") };
+        assert_eq!((&*columns.join(" "), *scale), ("cost_1 cost_2", 100));
+        fields.insert("amount", "cost_1");
+        fields.insert("event", "onset_1");
+        let wrong = made(&fields).expect_err("too few");
+        let fields: Vec<&str> = wrong.iter().map(|one| one.field.as_str()).collect();
+        assert_eq!(fields, ["event", "amount"], "{}", said(wrong.clone()));
     }
 
     #[test]
@@ -398,7 +469,7 @@ mod tests {
     fn what_is_wrong_is_said_by_the_labels_that_people_read() {
         let mut fields = polio();
         fields.extend([("until", "1953-01-01"), ("clamp", "x"), ("arm", " "), ("rho", "-1")]);
-        let wrong = made(&fields).expect_err("wrong").join("\n");
+        let wrong = said(made(&fields).expect_err("wrong"));
         for said in ["Last day", "One person counts at most", "Column of the arm", "Rho of the public result"]
         {
             assert!(wrong.contains(said), "{said}: {wrong}");

@@ -197,6 +197,24 @@ mod tests {
         assert!(matches!(again, Ok(PasswordVerdict::Right(HeldPassword { anew: None, .. }))));
     }
 
+    /// Else time would tell which names there are.
+    #[test]
+    fn unknown_names_cost_the_same() {
+        let desk = PasswordDesk::open().expect("opens");
+        let kept = desk.hash("wandering copper teapot").expect("free").expect("hashed");
+        let costs = |hash: &str| {
+            let parts: Vec<_> = hash.split('$').collect();
+            // Kind, version and costs; then salt and hash, of the same lengths.
+            (parts[1..4].join("$"), parts[4].len(), parts[5].len())
+        };
+        assert_eq!(costs(&desk.nobody), costs(&kept));
+        assert_eq!(desk.compare("wandering copper teapot", None), Ok(PasswordVerdict::Wrong));
+        // It is computed: where all hands are full it is put off like that of a name that there is.
+        let _held = (desk.take().expect("a hand"), desk.take().expect("another"));
+        assert_eq!(desk.compare("wandering copper teapot", None), Err(DeskBusy));
+        assert_eq!(desk.compare("wandering copper teapot", Some(&kept)), Err(DeskBusy));
+    }
+
     #[test]
     fn a_third_one_is_sent_away() {
         let desk = PasswordDesk::open().expect("a desk");

@@ -1,12 +1,13 @@
 //! What the rules say of a proposed study, before anybody reads it and before it is consented to.
 
 use crate::link::peer_of;
+use crate::serving::server_of;
 use crate::settings::{HouseSettings, ServicePolicy};
 use base::PartyId;
 use net::KeyFingerprint;
 use release::Rational;
 use release::rational::ratio;
-use statements::{ClosingCode, ClosingReason, ProposalRecord};
+use statements::{ChargeBound, ClosingCode, ClosingReason, ProposalRecord};
 use study::party::PartyPolicy;
 use study::{NoiseFrom, Question, Study, StudyFile};
 
@@ -71,6 +72,10 @@ pub fn broken(policy: &ServicePolicy, own: KeyFingerprint, file: &StudyFile) -> 
     if !policy.studies.is_empty() && !policy.studies.contains(&file.hash()) {
         let why = "it is none of the studies that are allowed here (policy.studies)";
         add("policy.studies", why.to_owned());
+    }
+    // Who computes and sees shares spends nothing, and shows nothing.
+    if server_of(study, &own.to_string()).is_some() {
+        return all;
     }
     spends(policy, own, file, &mut add);
     match &study.kind {
@@ -146,6 +151,20 @@ fn spends(
         }
         Some(_) => {}
     }
+}
+
+/// Why the deltas of all matches that a consent allows are more, towards one viewer, than a study may have;
+/// none: they are not. A delta where none is allowed is refused by [`broken`].
+#[must_use]
+pub fn delta_beyond(policy: &ServicePolicy, charges: &[ChargeBound]) -> Option<String> {
+    let places = policy.max_delta_places?;
+    let deltas = charges.iter().filter_map(|charge| charge.delta.parse::<Rational>().ok());
+    let largest = deltas.max().filter(|delta| *delta > ratio(1, 10u64.pow(places.into())))?;
+    let delta = release::rational::small(&largest);
+    Some(format!(
+        "all matches that it allows come to a delta of {delta}, and a study may have at most 1e-{places} \
+         (policy.max_delta): let fewer runs begin anew"
+    ))
 }
 
 fn has_noise(study: &Study) -> bool {

@@ -8,16 +8,21 @@
 mod consented;
 mod decided;
 mod job;
+mod meeting;
 mod settle;
 #[cfg(test)]
 mod tests;
 
 pub use job::{Jobs, party_file};
+pub use meeting::{JobPlace, RunOrder};
 
 use crate::agree::BY_RULE;
-use crate::link::now_ms;
-use crate::settings::{AutoStudy, HouseSettings};
-use crate::store::{ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker, UNHEARD};
+use crate::link::{now_ms, peer_of};
+use crate::serving::{NO_DATA, serving_rules};
+use crate::settings::{AutoStudy, DataSet, HouseSettings};
+use crate::store::{
+    OwnConsent, ProposalFilter, ProposalRow, RecordedAct, RunRow, SERVICE, STOPPED, Speaker, UNHEARD,
+};
 use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
@@ -135,6 +140,16 @@ impl<'a> Look<'a> {
         said.any(|outcome| !outcome.has_answer())
     }
 
+    /// What the study says.
+    fn file(&self) -> Result<StudyFile, Error> {
+        StudyFile::parse("the study", &self.record.proposed().text)
+    }
+
+    /// How the parties meet.
+    fn order<'f>(&self, file: &'f StudyFile) -> Result<RunOrder<'f>, Error> {
+        RunOrder::of(file.first(), &self.record.parties()[self.me])
+    }
+
     fn peers(&self) -> impl Iterator<Item = KeyFingerprint> + '_ {
         let me = self.record.parties()[self.me];
         self.record.parties().iter().copied().filter(move |party| *party != me)
@@ -201,7 +216,7 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
     match offers.into_iter().collect::<Option<Vec<RunOffer>>>() {
         Some(_) if delays(look).is_some() || has_no_place(look)?.is_some() => Ok(()),
         // A port is the peer's word: the next offer may have another.
-        Some(offers) => match job::wrong_port(&look.settings, &look.record, look.me, &offers) {
+        Some(offers) => match wrong_port(look, &offers)? {
             Some(why) => end(look.house, &look.row.id, run, ("peer", "not-ready", &why)),
             None => match consented::is_spent(look, offers[look.me].goes_on)? {
                 Some(why) => ends(consented::BUDGET, "charges", &why),
@@ -210,6 +225,12 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
         },
         None => Ok(()),
     }
+}
+
+/// What is wrong with the port of a party to which this one goes.
+fn wrong_port(look: &Look<'_>, offers: &[RunOffer]) -> Result<Option<String>, Error> {
+    let file = look.file()?;
+    look.order(&file)?.wrong_port(&look.settings, &look.record, offers)
 }
 
 /// What each party said when it was ready for a run.
@@ -277,18 +298,28 @@ fn may_offer(look: &Look<'_>) -> Result<(), Error> {
 fn goes_on(look: &Look<'_>) -> Result<bool, Error> {
     let store = look.house.store();
     let Some(own) = store.own_consent(&look.row.id)? else { return Ok(false) };
+    if own.data == NO_DATA {
+        // A server holds nothing: what the owners hold decides.
+        return Ok(store.runs(&look.row.id)?.iter().any(|run| run.begun_ms.is_some()));
+    }
     let Some(set) = look.settings.data.get(&own.data) else { return Ok(false) };
     let Some(bounds) = consented::bounds(&look.record, look.me, &own, set)? else { return Ok(false) };
     let (runs, jobs) = (store.runs(&look.row.id)?, look.house.jobs_folder());
     consented::goes_on(&jobs, &look.settings.ledger, &look.record, &runs, &bounds)
 }
 
-/// A free port of the own range; 0 where the peer listens, because this side dials. None: all are in use.
+/// A free port of the own range; 0 where the others listen: of two because this side dials, of more because
+/// it comes last. None: all are in use.
 fn port(look: &Look<'_>) -> Result<Option<u16>, Error> {
-    let dialled = look.peers().all(|peer| look.house.links().of(&peer).dialled);
-    let (Some(link), false) = (&look.settings.link, dialled) else { return Ok(Some(0)) };
+    let file = look.file()?;
+    let order = look.order(&file)?;
+    let goes = match order.is_of_two() {
+        true => look.peers().all(|peer| look.house.links().of(&peer).dialled),
+        false => !order.is_gone_to(),
+    };
+    let (Some(link), false) = (&look.settings.link, goes) else { return Ok(Some(0)) };
     let taken: Vec<u16> = look.house.store().open_runs()?.iter().map(|row| row.port).collect();
-    let host = link.listen.rsplit_once(':').map_or("0.0.0.0", |(host, _)| host);
+    let host = meeting::host(&link.listen).unwrap_or("0.0.0.0");
     Ok(free_port(link.run_ports.clone(), &taken, host))
 }
 
@@ -297,10 +328,10 @@ fn free_port(mut ports: RangeInclusive<u16>, taken: &[u16], host: &str) -> Optio
     ports.find(|port| !taken.contains(port) && TcpListener::bind(format!("{host}:{port}")).is_ok())
 }
 
-/// Whether no party of a run that this side would now be ready for listens.
+/// Whether neither of two parties of a run listens, for which this side would now be ready.
 fn nobody_listens(look: &Look<'_>, run: u32, port: u16) -> bool {
     let mut others = offers(look, run).into_iter().flatten();
-    port == 0 && others.any(|offer| offer.port == 0)
+    look.record.parties().len() == 2 && port == 0 && others.any(|offer| offer.port == 0)
 }
 
 /// What stands against a run that could begin now, in words for people; none: nothing.
@@ -329,7 +360,7 @@ fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
         return Ok(Some(why));
     }
     if let Some(why) = delays(look) {
-        return Ok(Some(why.to_owned()));
+        return Ok(Some(why));
     }
     if let Some(why) = has_no_place(look)? {
         return Ok(Some(why.to_owned()));
@@ -367,28 +398,40 @@ fn has_no_place(look: &Look<'_>) -> Result<Option<&'static str>, Error> {
 }
 
 /// What stands against a run and may pass by itself.
-fn delays(look: &Look<'_>) -> Option<&'static str> {
+fn delays(look: &Look<'_>) -> Option<String> {
     let Look { house, settings, now_ms, .. } = look;
     if house.rules().standing != crate::RulesStanding::Accepted {
-        return Some("service.toml was changed and not accepted");
+        return Some("service.toml was changed and not accepted".to_owned());
     }
     if let Some(windows) = look.record.windows()
         && !windows.iter().any(|window| (window.from_ms..window.until_ms).contains(now_ms))
     {
-        return Some("the hours that all agreed to");
+        return Some("the hours that all agreed to".to_owned());
     }
     if settings.policy.quiet_hours.iter().any(|quiet| quiet.contains(now_ms / 1_000)) {
-        return Some("quiet hours");
+        return Some("quiet hours".to_owned());
     }
-    look.peers().find_map(|peer| match house.links().of(&peer) {
-        _ if house.log_is_behind_for(&peer) => {
-            Some("the audit log here is not the one that the peer has signed")
+    if house.log_is_being_read() {
+        return Some("the audit log is still being held against what others have signed of it".to_owned());
+    }
+    look.peers().find_map(|peer| {
+        let name = peer_of(settings, &peer).map_or_else(|| peer.short(), |(name, _)| name.to_owned());
+        match house.links().of(&peer) {
+            _ if house.log_is_behind_for(&peer) => {
+                Some(format!("the audit log here is not the one that {name} has signed"))
+            }
+            link if link.since_ms.is_none() => Some(format!("there is no connection to {name}")),
+            link if link.ahead_ms.is_none() => {
+                Some(format!("the clocks here and at {name} have not been compared yet"))
+            }
+            link if link.is_skewed() => {
+                Some(format!("the clocks here and at {name} are more than five minutes apart"))
+            }
+            link if link.older_store => {
+                Some(format!("this store is an older copy than what {name} has of it"))
+            }
+            _ => None,
         }
-        link if link.since_ms.is_none() => Some("there is no connection to the other service"),
-        link if link.ahead_ms.is_none() => Some("the clocks have not been compared yet"),
-        link if link.is_skewed() => Some("the clocks are more than five minutes apart"),
-        link if link.older_store => Some("this store is an older copy than what the peer has of it"),
-        _ => None,
     })
 }
 
@@ -397,29 +440,22 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
     let Some(own) = look.house.store().own_consent(&look.row.id)? else {
         return Ok(Some("the own consent is not in this store".to_owned()));
     };
-    let Some(set) = look.settings.data.get(&own.data) else {
-        return Ok(Some(format!("there is no [data.{}] in service.toml any more", own.data)));
+    let file = look.file()?;
+    let mut all = match own.data.as_str() {
+        NO_DATA => serving_rules(&look.settings, &file, look.record.parties()[look.me]),
+        data => {
+            let Some(set) = look.settings.data.get(data) else {
+                return Ok(Some(format!("there is no [data.{data}] in service.toml any more")));
+            };
+            of_data(look, set, &file)
+        }
     };
-    let file = StudyFile::parse("the study", &look.record.proposed().text)?;
-    let key = look.record.parties()[look.me].to_string();
-    let Some(me) = file.parties.iter().find(|party| party.key == key) else {
-        return Ok(Some("this organisation is no party of the study".to_owned()));
-    };
-    let mut all = crate::weigh::rules(&look.settings, set, &file, me);
+    all.extend(against_terms(look, &own));
     let proposer = look.record.parties()[look.record.proposer()];
-    if let Some((name, peer)) = crate::link::peer_of(&look.settings, &proposer) {
+    if let Some((name, peer)) = peer_of(&look.settings, &proposer) {
         let kind = crate::policy::kind_of(file.first());
         if !peer.kinds.iter().any(|allowed| allowed == kind) {
             all.push(format!("{name} may propose no studies of kind {kind} (kinds)"));
-        }
-    }
-    if set.two_person && look.record.terms(look.me).is_some_and(|terms| terms.persons < 2) {
-        all.push("one steward consented, and two have to (two_person)".to_owned());
-    }
-    if !set.steward_keys.is_empty() {
-        let seal = look.record.terms(look.me).and_then(|terms| terms.seal.as_ref());
-        if !seal.is_some_and(|seal| set.steward_keys.contains(&seal.steward())) {
-            all.push("none of the keys that steward_keys names has signed the consent".to_owned());
         }
     }
     let named = |auto: &AutoStudy| auto.names(&look.row.study, &own.data);
@@ -429,11 +465,53 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
     Ok((!all.is_empty()).then(|| format!("the rules do not allow it any more: {}", all.join("; "))))
 }
 
+/// What the rules that hold now, and what is kept of the own consent, say against its terms.
+fn against_terms(look: &Look<'_>, own: &OwnConsent) -> Vec<String> {
+    let Some(terms) = look.record.terms(look.me) else { return Vec::new() };
+    let mut all = Vec::new();
+    all.extend(crate::policy::delta_beyond(&look.settings.policy, &terms.charges));
+    if !own.opens(&terms.data) {
+        let why = "what is kept here of the own consent, data and lineage, is not what was signed: withdraw \
+                   the study, and have it proposed again";
+        all.push(why.to_owned());
+    }
+    match (&own.lineage, look.settings.data.get(&own.data)) {
+        (Some(agreed), Some(set)) if *agreed != set.lineage => all.push(format!(
+            "it would be charged to the lineage {}, and what was consented to is charged to {agreed}",
+            set.lineage
+        )),
+        _ => {}
+    }
+    all
+}
+
+/// The same of the data set with which this organisation takes part.
+fn of_data(look: &Look<'_>, set: &DataSet, file: &StudyFile) -> Vec<String> {
+    let key = look.record.parties()[look.me].to_string();
+    let Some(me) = file.parties.iter().find(|party| party.key == key) else {
+        return vec!["this organisation is no party of the study".to_owned()];
+    };
+    let mut all = crate::weigh::rules(&look.settings, set, file, me);
+    let terms = look.record.terms(look.me);
+    if set.two_person && terms.is_some_and(|terms| terms.persons < 2) {
+        all.push("one steward consented, and two have to (two_person)".to_owned());
+    }
+    let seal = terms.and_then(|terms| terms.seal.as_ref());
+    let is_sealed = seal.is_some_and(|seal| set.steward_keys.contains(&seal.steward()));
+    if !set.steward_keys.is_empty() && !is_sealed {
+        all.push("none of the keys that steward_keys names has signed the consent".to_owned());
+    }
+    all
+}
+
 /// Whether the data are those of the consent.
 fn data_changed(look: &Look<'_>) -> Result<Option<String>, Error> {
     let Some(own) = look.house.store().own_consent(&look.row.id)? else {
         return Ok(Some("the own consent is not in this store".to_owned()));
     };
+    if own.data == NO_DATA {
+        return Ok(None);
+    }
     let allowed = look.settings.data.get(&own.data).is_some_and(|set| set.changes_allowed);
     if allowed || crate::findings::version(&look.settings, &own.data).ok() == Some(own.version) {
         return Ok(None);

@@ -84,6 +84,8 @@ pub struct WebSettings {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// A proxy that says who somebody is.
     pub proxy: Option<WebProxy>,
+    /// The Unix socket on which programs that watch the machine read numbers.
+    pub metrics: Option<PathBuf>,
 }
 
 /// `[web.proxy]`: a program on this machine that people have signed in to.
@@ -130,6 +132,8 @@ pub struct DataSet {
     pub path: String,
     /// The name under which its budget is kept.
     pub lineage: String,
+    /// The salt that it shares with the other owners of a study that servers match by keyed hashes.
+    pub salt: Option<PathBuf>,
     /// The only columns that a study may read.
     pub columns: Vec<String>,
     /// Whose studies may read it.
@@ -170,6 +174,12 @@ impl AutoStudy {
 }
 
 impl HouseSettings {
+    /// Whether `policy.auto` consents to computing a study without data.
+    #[must_use]
+    pub fn serves_by_rule(&self, study: &StudyHash) -> bool {
+        self.policy.auto.iter().any(|auto| auto.study == *study && auto.data.is_none())
+    }
+
     /// The data set with which `policy.auto` consents to a study; none: a person decides. It follows from
     /// what is named alone: what other rules allow, one person can make less, and so choose between two.
     #[must_use]

@@ -11,6 +11,7 @@ mod backup;
 mod checks;
 mod confirmations;
 mod consents;
+mod counts;
 mod drafts;
 mod feed;
 mod layout;
@@ -30,15 +31,15 @@ mod unheard;
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
-pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight};
+pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight, OwnConsent};
 pub use drafts::DraftRow;
 pub use feed::FeedPlace;
 pub use requests::SealRequest;
 pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
-    ALREADY_OPEN, Absorbed, OutboxRow, OwnConsent, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE,
-    STOPPED, SeenBy, Speaker, kind_of,
+    ALREADY_OPEN, Absorbed, OutboxRow, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE, STOPPED,
+    SeenBy, Speaker, kind_of,
 };
 pub use tokens::{ApiToken, NewApiToken, Replayed, TokenScope};
 pub use tries::{Allowed, tried_by_proxy};

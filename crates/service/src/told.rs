@@ -1,17 +1,22 @@
 //! What a study is, in words: those of `tacit check` and `tacit plan`, under the headings of the page on
 //! which a steward decides. The text that is signed for is made of the same words.
 
+use crate::serving::NO_DATA;
 use base::{Error, PartyId};
 use job::check::{CheckSizes, CheckedSide, SideReport};
 use job::plan::{Assumed, OutcomeGuess, interval_curves};
+use job::prepare::Built;
 use job::told;
 use page::lines::Fact;
 use page::numbers::{bytes, counted, duration, plain};
+use privacy::best_guess;
+use privacy::ledger::PUBLIC;
+use program::Class;
 use release::Rational;
-use release::rational::{parse, ratio, shown};
+use release::rational::{parse, ratio, shown, to_f64};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use study::{Question, StudyFile};
+use study::{PartyRole, Question, StudyFile};
 
 /// Columns of what is shown as a table of text.
 const COLUMNS: usize = 76;
@@ -52,7 +57,7 @@ impl ToldSection {
 }
 
 /// A fact as a sentence by itself, without what it says of flags: nobody types any here.
-fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let text = ["; --", ": --"].into_iter().fold(text, |text, flag| text.split(flag).next().unwrap_or(text));
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
@@ -102,7 +107,9 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     let (seconds, sent) = plan.stages.iter().fold((0.0, 0), |(seconds, sent), stage| {
         (seconds + stage.seconds, sent + stage.bytes_sent.values().sum::<u64>())
     });
-    let took = format!("about {} of both machines, and {} between them", duration(seconds), bytes(sent));
+    let machines = if study.everybody().len() == 2 { "both" } else { "all" };
+    let took =
+        format!("about {} of {machines} machines, and {} between them", duration(seconds), bytes(sent));
     let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
     cost.table = told::cost(plan, study, COLUMNS);
     cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));
@@ -120,11 +127,78 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
         sections.insert(0, ToldSection::new("Before you decide", warnings));
     }
     let rho = plan.total.iter().map(|(viewer, total)| (viewer.clone(), total.rho.clone())).collect();
+    sections.insert(0, in_short(&agreed, &built, us, &rho));
     let program = report.study.program.clone();
     let me = agreed.parties.iter().position(|party| party.key == us).and_then(|me| u8::try_from(me).ok());
     let sizes = me.map(|me| privacy::dummies::charge(study, PartyId(me))).transpose()?.flatten();
     let sizes = sizes.map_or_else(|| ratio(0, 1), |sizes| sizes.rho);
     Ok(StudyTold { file: agreed, text, program, sections, rho, sizes })
+}
+
+/// What somebody has to know who reads nothing else: what is asked, who learns what, and what that may tell
+/// of one person.
+fn in_short(file: &StudyFile, built: &[Built], us: &str, rho: &BTreeMap<String, String>) -> ToldSection {
+    let study = file.first();
+    let named = |role: PartyRole| {
+        let all = file.parties.iter().filter(move |party| party.role == role);
+        all.map(|party| party.name.as_str()).collect::<Vec<_>>().join(" and ")
+    };
+    let mut lines = vec![match &study.kind {
+        Question::Lift(_) => format!(
+            "The question: did a treatment change an outcome? {} knows who was treated; {} knows what \
+             happened to people afterwards.",
+            named(PartyRole::Publisher),
+            named(PartyRole::Advertiser)
+        ),
+        Question::Program(_) => "The question: numbers about the people of all these organisations, as they \
+                                 are listed below."
+            .to_owned(),
+        Question::Match(_) => "The question: which rows belong together. No number is computed.".to_owned(),
+    }];
+    let told = |built: &Built| !built.program.lists.is_empty();
+    let is_about_groups = !study.only_matches() && !built.iter().any(told);
+    let others: Vec<_> = file.parties.iter().filter(|party| party.key != us).collect();
+    let names = others.iter().map(|party| party.name.as_str()).collect::<Vec<_>>().join(" and ");
+    // A server has no rows, and is told what the parties are.
+    let takes_part = us.is_empty() || others.len() < file.parties.len();
+    lines.push(match is_about_groups {
+        _ if !takes_part => {
+            format!("Nobody of {names} can read a row of another: what is sent is encrypted.")
+        }
+        true => format!(
+            "{names} cannot read a row of yours: what is sent is encrypted. What comes out are numbers about \
+             groups of people, never a list of them."
+        ),
+        false => format!("{names} cannot read a row of yours, but learns of rows what is listed below."),
+    });
+    let positive =
+        |name: &str| rho.get(name).and_then(|rho| parse(rho)).filter(|rho| *rho > Rational::default());
+    if positive(PUBLIC).is_some() {
+        lines.push(match &study.kind {
+            Question::Lift(_) => {
+                "Everybody in the study gets the same answer: by how much the treated differ \
+                                  from the others, and how sure that is. Each number has random noise in it."
+                    .to_owned()
+            }
+            _ => "Everybody in the study gets the same answer, and each number has random noise in it."
+                .to_owned(),
+        });
+    }
+    for party in others.into_iter().filter(|_| takes_part) {
+        let Some(rho) = positive(&party.name) else { continue };
+        lines.push(format!(
+            "Of one person: somebody at {} who knew the rows of everybody else, and had to guess which of \
+             two things your data say of this one person, would be right at most {} times of 100 after this \
+             study. A coin is right 50 times.",
+            party.name,
+            best_guess(to_f64(&rho))
+        ));
+    }
+    let exact = built.iter().any(|built| built.program.class == Class::Exact);
+    if exact && is_about_groups {
+        lines.push("The numbers are exact: nothing bounds what they tell of one person.".to_owned());
+    }
+    ToldSection { title: "In short".to_owned(), lines, table: Vec::new() }
 }
 
 /// The names of the columns of [`choices`].
@@ -159,7 +233,7 @@ const TOGETHER: &str = "who puts several results about the same people together 
                         the budget bounds what all of them say";
 
 /// Studies that are kept, told.
-const SHELF: usize = 64;
+const SHELF: usize = 128;
 
 /// What was told of the last studies that somebody read: their pages are asked for again and again.
 #[derive(Default)]
@@ -173,8 +247,15 @@ impl ToldShelf {
     pub fn tell(&self, text: &str, us: &str) -> Result<Arc<StudyTold>, Error> {
         let name = *blake3::Hasher::new().update(us.as_bytes()).update(text.as_bytes()).finalize().as_bytes();
         let shelf = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((_, told)) = shelf().iter().find(|(known, _)| *known == name) {
-            return Ok(told.clone());
+        let again = |shelf: &mut VecDeque<([u8; 32], Arc<StudyTold>)>| {
+            let place = shelf.iter().position(|(known, _)| *known == name)?;
+            // What is asked for again stays; what nobody asked for longest goes.
+            let found = shelf.remove(place)?;
+            shelf.push_front(found.clone());
+            Some(found.1)
+        };
+        if let Some(told) = again(&mut shelf()) {
+            return Ok(told);
         }
         let told = Arc::new(tell(text, us, None)?);
         let mut shelf = shelf();
@@ -204,14 +285,21 @@ impl StudyTold {
 
     /// The text that a consent is signed for: all that is said, and what stands in the form.
     #[must_use]
-    pub fn words_of(&self, us: &str, data: &str, runs: u8, days: u64) -> String {
-        format!(
-            "{}\n\nWhat is signed\nWith {data}, for {}, at most {} that may begin: at most {}.",
-            self.words(),
-            counted(days, "day"),
-            counted(u64::from(runs), "run"),
-            self.bound(us, runs)
-        )
+    pub fn words_of(&self, us: &str, (data, lineage): (&str, &str), runs: u8, days: u64) -> String {
+        let (days, runs_counted) = (counted(days, "day"), counted(u64::from(runs), "run"));
+        let signed = match data {
+            NO_DATA => {
+                format!("As a server without data, for {days}, at most {runs_counted} that may begin.")
+            }
+            data => {
+                let bound = self.bound(us, runs);
+                format!(
+                    "With {data}, charged to the lineage {lineage}, for {days}, at most {runs_counted} that \
+                     may begin: at most {bound}."
+                )
+            }
+        };
+        format!("{}\n\nWhat is signed\n{signed}", self.words())
     }
 
     /// All that is said, as the text that a consent is signed for.
@@ -244,15 +332,19 @@ mod tests {
         let told = tell(LIFT, "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", None).expect("told");
         let titles: Vec<&str> = told.sections.iter().map(|section| section.title.as_str()).collect();
         assert_eq!(
-            titles[..4],
+            titles[..5],
             [
+                "In short",
                 "Before you decide",
                 "What hospitals will learn",
                 "What you will learn",
                 "What these numbers are"
             ]
         );
-        let theirs = &told.sections[1].lines;
+        let short = told.sections[0].lines.join("\n");
+        assert!(short.contains("registry knows who was treated; hospitals knows what happened"), "{short}");
+        assert!(short.contains("would be right at most 60 times of 100"), "{short}");
+        let theirs = &told.sections[2].lines;
         assert!(
             theirs.iter().any(|line| line.contains("Nothing is revealed to hospitals alone")),
             "{theirs:?}"
@@ -265,11 +357,12 @@ mod tests {
         let bounds = [1, 2, 3, 5].map(|runs| told.bound(us, runs));
         let bound = |rho: &str| format!("rho {rho} for hospitals");
         assert_eq!(bounds, ["0.11", "0.11", "0.12", "0.14"].map(bound));
-        let signed = told.words_of(us, "trial", 5, 30);
+        let signed = told.words_of(us, ("trial", "admissions"), 5, 30);
         assert!(signed.starts_with(&told.words()), "{signed}");
         assert!(
             signed.ends_with(
-                "With trial, for 30 days, at most 5 runs that may begin: at most rho 0.14 for hospitals."
+                "With trial, charged to the lineage admissions, for 30 days, at most 5 runs that may begin: \
+                 at most rho 0.14 for hospitals."
             ),
             "{signed}"
         );

@@ -11,8 +11,10 @@ mod door;
 mod events;
 mod guard;
 mod listen;
+mod metrics;
 mod pages;
 mod places;
+mod rehearsing;
 mod shell;
 #[cfg(test)]
 mod staff_tests;
@@ -36,8 +38,10 @@ use base::Error;
 use buckets::Buckets;
 use checking::Checking;
 use demo::DemoHouse;
+use metrics::AnswerCounts;
 use net::{Identity, KeyFingerprint};
 use places::HeldPlaces;
+use rehearsing::Rehearsing;
 use statements::ProposalId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,6 +62,9 @@ pub struct House {
     buckets: Buckets,
     streams: Arc<HeldPlaces>,
     listeners: Arc<HeldPlaces>,
+    answers: AnswerCounts,
+    /// When it was opened, in seconds since 1970.
+    begun: u64,
     checking: Checking,
     watch: LogWatch,
     /// Held while a peer is tested: that takes a thread for up to a minute.
@@ -65,6 +72,7 @@ pub struct House {
     /// Held while the log's chain is computed: a long one takes a thread for long.
     verifying: std::sync::Mutex<()>,
     weighing: Weighing,
+    rehearsing: Rehearsing,
     told: ToldShelf,
     path: PathBuf,
     identity: Option<Identity>,
@@ -94,11 +102,14 @@ impl House {
             buckets: Buckets::default(),
             streams: HeldPlaces::new(STREAMS[0], STREAMS[1]),
             listeners: HeldPlaces::new(LISTENERS[0], LISTENERS[1]),
+            answers: AnswerCounts::default(),
+            begun: now(),
             checking: Checking::default(),
             watch: LogWatch::default(),
             testing: std::sync::Mutex::default(),
             verifying: std::sync::Mutex::default(),
             weighing: Weighing::default(),
+            rehearsing: Rehearsing::default(),
             told: ToldShelf::default(),
             path: path.to_owned(),
             identity,
@@ -143,6 +154,11 @@ impl House {
     /// may still spend with it is unknown. Others are not concerned: the word may be false.
     pub(crate) fn log_is_behind_for(&self, peer: &KeyFingerprint) -> bool {
         self.watch.seen().contradicted_by.contains(peer)
+    }
+
+    /// Whether the log here is still being held against what peers have signed, after the service began.
+    pub(crate) fn log_is_being_read(&self) -> bool {
+        self.watch.begins()
     }
 
     /// Where the folders of runs are: beside the store.

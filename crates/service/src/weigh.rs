@@ -2,6 +2,8 @@
 //! `service.toml` and the ledger, with all rows read. It runs in a process of its own: what a study takes and
 //! how it may fail are not the service's.
 
+use crate::schedule::{JobPlace, RunOrder, party_file};
+use crate::serving::{self, NO_DATA};
 use crate::settings::{DataSet, HouseSettings};
 use base::{Error, PartyId, hex};
 use job::budget::outlook;
@@ -12,7 +14,7 @@ use release::rational::{Rational, ratio};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use study::party::PartySettings;
-use study::{EventValue, Participant, PartyRole, Question, Study, StudyFile};
+use study::{EventValue, Participant, PartyRole, Question, Servers, Study, StudyFile};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +49,9 @@ pub struct WeighedCharge {
 /// # Errors
 /// What is wrong with data or study, with file, line and column.
 pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<WeighedStudy, Error> {
+    if data == NO_DATA {
+        return serving::weigh(settings, text);
+    }
     let set = settings.data.get(data).ok_or_else(|| Error::input(format!("there is no [data.{data}]")))?;
     let file = StudyFile::parse("the study", text)?;
     let own = Identity::load(&settings.identity)?.fingerprint().to_string();
@@ -60,10 +65,11 @@ pub fn weigh(settings: &HouseSettings, data: &str, text: &str) -> Result<Weighed
     let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a folder for a check", &e))?;
     let study = folder.path().join("study.toml");
     std::fs::write(&study, text).map_err(|e| Error::io("cannot write the study to be checked", &e))?;
-    let party_file = folder.path().join("party.toml");
+    let path = folder.path().join("party.toml");
     let version = crate::findings::version(settings, data)?;
-    let party = crate::schedule::party_file(settings, &file, data, "listen = \"127.0.0.1:1\"", "report")?;
-    let party = PartySettings::default().over_text_of(&party_file, &party)?.complete()?;
+    let place = JobPlace { listen: Some("127.0.0.1:1".to_owned()), ..JobPlace::default() };
+    let party = party_file(settings, &file, data, &place, "report")?;
+    let party = PartySettings::default().over_text_of(&path, &party)?.complete()?;
     // The name of the data is by a key of the ledger, and is found once: a ledger that is not there yet is
     // made before, or the run would have another one, and another name.
     let ledger = Ledger::open(&settings.ledger)?;
@@ -107,6 +113,16 @@ pub fn rules(settings: &HouseSettings, set: &DataSet, file: &StudyFile, me: &Par
             Some(_) => {}
         }
     }
+    for server in study.servers.iter().flat_map(Servers::apart) {
+        if !settings.peers.values().any(|peer| peer.key.to_string() == server.key) {
+            all.push(format!("{} has a key that service.toml does not name", server.name));
+        }
+    }
+    if study.matching.matcher.features().salted && set.salt.is_none() {
+        all.push("its owners share a salt, and these data name none (salt)".to_owned());
+    }
+    let order = me.key.parse().and_then(|own| RunOrder::of(study, &own));
+    all.extend(order.map(|order| order.unmet(settings)).unwrap_or_default());
     let foreign: Vec<String> =
         columns(study, me).into_iter().filter(|name| !set.columns.contains(name)).collect();
     if !foreign.is_empty() {
@@ -248,7 +264,8 @@ mod tests {
         // A run goes by its party file, whose defaults are more than nothing.
         let file = StudyFile::parse("the study", &text).expect("a study");
         let bounds = |without: &[&str]| {
-            let written = crate::schedule::party_file(&settings(at, without), &file, "trial", "", "report");
+            let place = JobPlace::default();
+            let written = party_file(&settings(at, without), &file, "trial", &place, "report");
             let party =
                 PartySettings::default().over_text_of(&at.join("party.toml"), &written.expect("written"));
             let party = party.expect("reads");

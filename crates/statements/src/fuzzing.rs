@@ -60,7 +60,7 @@ pub(crate) fn bodies() -> Vec<StatementBody> {
             program: [2; 32],
             charges: vec![ChargeBound { viewer: None, rho: "1/10".to_owned(), delta: "0".to_owned() }],
             words: digest_of_words("words"),
-            data: commit_to_data(&[3; 32], &[4; 32]),
+            data: commit_to_data(&[3; 32], &[4; 32], None),
             expires_ms: 5,
             windows: Vec::new(),
             runs: 5,

@@ -361,6 +361,17 @@ impl ProposalRecord {
         &self.parties
     }
 
+    /// The parties that take part with data of their own; servers apart from them see shares.
+    #[must_use]
+    pub fn owners(&self) -> Vec<KeyFingerprint> {
+        if self.parties.len() == 2 {
+            return self.parties.clone();
+        }
+        let file = StudyFile::parse("the proposed study", &self.proposed.text);
+        let owners = file.map(|file| file.parties).unwrap_or_default();
+        owners.iter().filter_map(|party| party.key.parse().ok()).collect()
+    }
+
     /// Whether somebody has signed two things that cannot both be. Nothing more is said then.
     #[must_use]
     pub fn is_frozen(&self) -> bool {

@@ -78,7 +78,7 @@ impl Pair {
             program: [2; 32],
             charges: vec![ChargeBound { viewer, rho: "1/10".to_owned(), delta: "1/1000000".to_owned() }],
             words: digest_of_words("what a steward read"),
-            data: commit_to_data(&[3; 32], &[4; 32]),
+            data: commit_to_data(&[3; 32], &[4; 32], None),
             expires_ms: AT + 10 * HOUR,
             windows: vec![RunWindow { from_ms: AT, until_ms: AT + 5 * HOUR }],
             runs: 2,

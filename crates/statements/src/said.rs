@@ -78,7 +78,7 @@ pub struct ConsentTerms {
     pub charges: Vec<ChargeBound>,
     /// [`crate::digest_of_words`] of the text that the steward read.
     pub words: [u8; 32],
-    /// [`crate::commit_to_data`] of the version of the data that was checked.
+    /// [`crate::commit_to_data`] of the version of the data that was checked, and of their lineage.
     pub data: [u8; 32],
     /// Until when a run may begin: milliseconds since 1970, the author's clock.
     pub expires_ms: u64,

@@ -17,6 +17,7 @@ const SIGNED: &[u8; 32] = b"tacit steward consent v1\0\0\0\0\0\0\0\0";
 const REQUEST: &str = "tacit 2026-12 steward's consent v1";
 const WORDS: &str = "tacit 2026-12 words of a consent v1";
 const DATA: &str = "tacit 2026-12 data of a consent v1";
+const DATA_AND_LINEAGE: &str = "tacit 2026-12 data and lineage of a consent v1";
 /// Bytes of a seal.
 const SEAL_BYTES: usize = PUBLIC_KEY_BYTES + SIGNATURE_BYTES;
 /// What the text of a seal begins with.
@@ -36,11 +37,15 @@ pub fn digest_of_words(words: &str) -> [u8; 32] {
     blake3::derive_key(WORDS, words.as_bytes())
 }
 
-/// Binds a consent to a version of the data without saying which: `tag` is the ledger's, `salt` is random
-/// and stays here.
+/// Binds a consent to a version of the data, and to the lineage that is charged for them, without saying
+/// which: `tag` is the ledger's, `salt` is random and stays here. Consents of before have no lineage.
 #[must_use]
-pub fn commit_to_data(salt: &[u8; 32], tag: &[u8; 32]) -> [u8; 32] {
-    blake3::derive_key(DATA, &[&salt[..], tag].concat())
+pub fn commit_to_data(salt: &[u8; 32], tag: &[u8; 32], lineage: Option<&str>) -> [u8; 32] {
+    let data = [&salt[..], tag].concat();
+    match lineage {
+        None => blake3::derive_key(DATA, &data),
+        Some(lineage) => blake3::derive_key(DATA_AND_LINEAGE, &[&data, lineage.as_bytes()].concat()),
+    }
 }
 
 /// What a steward is asked to sign: all that a consent binds, and nothing that is known only when it is sent.

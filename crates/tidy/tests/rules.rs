@@ -181,6 +181,25 @@ fn what_a_page_names_is_there() {
     none("paths that are not there", found);
 }
 
+/// `docs/security.md` names the tests that hold what it says: names of four words and more are of functions.
+#[test]
+fn tests_that_security_names_are_there() {
+    let (sources, path) = (sources(), Path::new("docs/security.md"));
+    let text = read(path);
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let spans = line.split('`').skip(1).step_by(2);
+        let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        for name in spans.filter(|span| span.matches('_').count() >= 3 && span.chars().all(letter)) {
+            let function = format!("fn {name}(");
+            if !sources.iter().any(|source| source.text.contains(&function)) {
+                found.push(format!("{}:{number}: {name}", path.display()));
+            }
+        }
+    }
+    none("tests that are not there", found);
+}
+
 #[test]
 fn the_readme_is_read_in_some_minutes() {
     let words = read(Path::new("README.md")).split_whitespace().count();

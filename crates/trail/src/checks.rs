@@ -42,6 +42,10 @@ pub fn check_consents(
     proposals: &[ProposalRecord],
     own: Option<KeyFingerprint>,
 ) -> Result<usize, Error> {
+    // Who only computes as a server charges nothing.
+    if !debits.iter().any(|debit| debit.protects) {
+        return Ok(0);
+    }
     let Some(own) = own.or_else(|| only_own(debits, proposals)) else {
         return match proposals.is_empty() {
             true => Ok(0),
@@ -89,7 +93,7 @@ pub fn check_consents(
     Ok(agreed)
 }
 
-/// The one party of all proposals that is nobody's peer in the debits.
+/// The one owner of data in all proposals that is nobody's peer in the debits.
 fn only_own(debits: &[EntryRow], proposals: &[ProposalRecord]) -> Option<KeyFingerprint> {
     let (first, others) = proposals.split_first()?;
     let is_peer = |party: &KeyFingerprint| {
@@ -97,7 +101,8 @@ fn only_own(debits: &[EntryRow], proposals: &[ProposalRecord]) -> Option<KeyFing
         debits.iter().any(|debit| debit.peer_key.split(' ').any(|peer| peer == name))
     };
     let everywhere = |party: &&KeyFingerprint| others.iter().all(|record| record.parties().contains(party));
-    let mut own = first.parties().iter().filter(everywhere).filter(|party| !is_peer(party));
+    let owners = first.owners();
+    let mut own = owners.iter().filter(everywhere).filter(|party| !is_peer(party));
     own.next().filter(|_| own.next().is_none()).copied()
 }
 

@@ -60,14 +60,17 @@ impl LogWitnesses {
     /// When the store cannot be read, or a statement in it was changed.
     pub fn read(&mut self, connection: &Connection) -> Result<(), Error> {
         let sql = "SELECT row, statement FROM statements WHERE row > ?1 ORDER BY row";
-        let rows = connection.prepare_cached(sql).and_then(|mut select| {
-            let rows = select.query_map([self.row], |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))?;
-            rows.collect::<Result<Vec<(i64, Vec<u8>)>, _>>()
-        });
-        for (row, bytes) in rows.map_err(|e| failed("read statements in", &e))? {
-            let changed = |e: Error| Error::input(format!("statement {row} of the store was changed: {e}"));
+        let sql_failed = |e: rusqlite::Error| failed("read statements in", &e);
+        let mut select = connection.prepare_cached(sql).map_err(sql_failed)?;
+        let mut rows = select.query([self.row]).map_err(sql_failed)?;
+        // One at a time: all of them may be more than there is memory for.
+        while let Some(row) = rows.next().map_err(sql_failed)? {
+            let (number, bytes) =
+                row.get(0).and_then(|n| Ok((n, row.get::<_, Vec<u8>>(1)?))).map_err(sql_failed)?;
+            let changed =
+                |e: Error| Error::input(format!("statement {number} of the store was changed: {e}"));
             let statement = SignedStatement::read(&bytes).map_err(changed)?;
-            self.row = row;
+            self.row = number;
             if let Said::Witness { of, entry, hash } = &statement.body().said {
                 let at_ms = statement.body().at_ms;
                 self.take((statement.author(), *of), LogWitness { entry: *entry, hash: hex(hash), at_ms });
@@ -126,7 +129,9 @@ impl LogWitnesses {
 
 /// The first entry that is there, and the newest.
 fn ends(connection: &Connection) -> Result<(u64, u64), Error> {
-    let sql = "SELECT coalesce(min(number), 1), coalesce(max(number), 0) FROM audit";
+    // Each by itself is found at an end of the index; both at once would go through all entries.
+    let sql = "SELECT coalesce((SELECT min(number) FROM audit), 1), \
+               coalesce((SELECT max(number) FROM audit), 0)";
     let ends = connection.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
     let (first, last) = ends.map_err(|e| failed("read the audit log in", &e))?;
     Ok((first.cast_unsigned(), last.cast_unsigned()))

@@ -93,7 +93,7 @@ impl Office {
             program: [2; 32],
             charges: vec![ChargeBound { viewer, rho: rho.to_owned(), delta: "0".to_owned() }],
             words: digest_of_words("read"),
-            data: commit_to_data(&[3; 32], &[4; 32]),
+            data: commit_to_data(&[3; 32], &[4; 32], None),
             expires_ms: AT + 1_000_000,
             windows: Vec::new(),
             runs: 5,

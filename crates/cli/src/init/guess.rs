@@ -1,6 +1,6 @@
 //! What a column may be, by what stands in it and what it is called.
 
-use data::survey::{ColumnSurvey, StrayCell, TimeSurvey};
+use data::survey::{ColumnSurvey, StrayCell, TimeSurvey, measure};
 
 /// Words in names of columns that say who a row is of.
 const PERSON: [&str; 17] = [
@@ -225,7 +225,8 @@ pub fn is_named_money(column: &ColumnSurvey) -> bool {
 
 /// Whether a column is called as amounts are, or its cells are written as such are.
 pub fn may_be_amounts(column: &ColumnSurvey) -> bool {
-    is_named_money(column) || most(column, column.figures) && !may_be_dialled(column)
+    let written = most(column, column.figures) || most(column, column.measured);
+    is_named_money(column) || written && !may_be_dialled(column)
 }
 
 /// Last words of names of columns that number something: an invoice, an article.
@@ -311,8 +312,11 @@ pub fn stray_amount(column: &ColumnSurvey) -> Option<String> {
              stands before decimals, and --thousands what separates thousands"
                 .to_owned()
         }
-        None => "Write amounts as numbers alone (2001.50), and leave the cell empty where there is none"
-            .to_owned(),
+        None => match measure(shown.trim_matches('"')) {
+            Some(word) => format!("Write amounts as numbers alone, without {word}; --unit {word} says it"),
+            None => "Write amounts as numbers alone (2001.50), and leave the cell empty where there is none"
+                .to_owned(),
+        },
     };
     Some(format!("{place}, column \"{}\": {shown} is no amount. {cure}", column.name))
 }

@@ -51,8 +51,8 @@ pub struct AgreeArgs {
     /// Which study
     #[command(flatten)]
     pub study: NamedStudy,
-    /// The data set: NAME of [data.NAME]
-    #[arg(long)]
+    /// The data set: NAME of [data.NAME]; none for a server that owns no data of the study
+    #[arg(long, default_value = "", hide_default_value = true)]
     pub data: String,
     /// Runs that may begin anew
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
@@ -181,7 +181,8 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
         let record = service::seal(&opened.store, &opened.settings, COMMAND_LINE, &row.id, seal)?;
         return done(&record, "consented", as_json);
     }
-    let weighed = service::weigh(&opened.settings, &args.data, &record.proposed().text)?;
+    let mut weighed = service::weigh(&opened.settings, &args.data, &record.proposed().text)?;
+    weighed.refusals = service::stands_against(&opened.settings, args.runs, &weighed)?;
     let words = words(&opened, &record, &args.data, &weighed);
     if !args.yes && args.request.is_none() {
         let text = format!("{words}\nTo sign it: the same command with --yes");
@@ -233,8 +234,14 @@ fn words(opened: &OwnHouse, record: &ProposalRecord, data: &str, weighed: &Weigh
     let names = opened.names(record);
     let mut lines = vec![
         format!("{}: proposed by {}", base::clean(record.title()), names[record.proposer()]),
-        format!("With {data}: {} would take part", page::numbers::counted(weighed.rows, "row")),
+        match data {
+            "" => "As a server, without data".to_owned(),
+            data => format!("With {data}: {} would take part", page::numbers::counted(weighed.rows, "row")),
+        },
     ];
+    if let Some(set) = opened.settings.data.get(data) {
+        lines.push(format!("Charged to the lineage {}", set.lineage));
+    }
     lines.extend(weighed.charges.iter().map(|charge| {
         let place = record.parties().iter().position(|key| Some(key.to_string()) == charge.viewer);
         let viewer = place.map_or("everybody", |place| &names[place]);

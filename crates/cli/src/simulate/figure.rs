@@ -1,6 +1,5 @@
 //! `--figure`: how the releases of each number lie around the exact one.
 
-use super::text::{error, shown};
 use base::Error;
 use job::simulate::{SimulatedNumber, Simulation};
 use page::markup::{Markup, element, words};
@@ -38,7 +37,7 @@ pub fn write(file: &Path, simulation: &Simulation) -> Result<(), Error> {
     }
     let drawn = all.iter().filter_map(histogram).take(DRAWN);
     let about = [
-        simulation.warning.to_owned(),
+        simulation.warning.clone(),
         format!(
             "Each figure shows where {} releases of a number lie, and as a line the exact number. The table \
              has all numbers.",
@@ -69,14 +68,14 @@ fn placed<'a>(viewer: &'a str, part: &'a job::simulate::SimulatedPart) -> Vec<Pl
 
 fn row(placed: &Placed<'_>) -> [String; 8] {
     let Placed { viewer, part, number } = placed;
-    let value = |value| shown(number, value);
-    let names = [(*viewer).to_owned(), (*part).to_owned(), number.label.clone(), value(number.exact)];
+    let exact = number.shown(number.exact);
+    let names = [(*viewer).to_owned(), (*part).to_owned(), number.label.clone(), exact];
     let spread = match &number.spread {
         None => Default::default(),
         Some(spread) => [
-            format!("{} to {}", value(spread.low), value(spread.high)),
-            error(number, spread.mean_error),
-            error(number, spread.deviation),
+            number.spread_words(),
+            number.apart(spread.mean_error),
+            number.apart(spread.deviation),
             spread.interval_held.or(spread.noise_held).map_or_else(String::new, percent),
         ],
     };
@@ -100,11 +99,11 @@ fn histogram(placed: &Placed<'_>) -> Option<Markup> {
     }
     let ends = [(bins.from, "start"), (bins.to, "end")];
     parts.extend(ends.map(|(value, anchor)| {
-        label((across(value), below + 16.0), anchor, &[("fill", INK)], &shown(number, Some(value)))
+        label((across(value), below + 16.0), anchor, &[("fill", INK)], &number.shown(Some(value)))
     }));
     if let Some(exact) = number.exact {
         parts.push(rect((across(exact) - 1.0, 20.0), (2.0, below - 20.0), RUST));
-        let words = format!("exact {}", shown(number, number.exact));
+        let words = format!("exact {}", number.shown(number.exact));
         let at = across(exact).clamp(LEFT + 60.0, right - 60.0);
         parts.push(label((at, 14.0), "middle", &[("fill", RUST)], &words));
     }

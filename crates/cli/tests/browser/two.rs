@@ -118,7 +118,7 @@ fn two(folder: &Path, stewards: &str) -> [Daemon; 2] {
     });
     [0, 1].map(|side| {
         let home = folder.join(NAMES[side]);
-        std::fs::write(home.join("service.toml"), rules(side, NAMES, &keys, &ports, &sets(side, stewards)))
+        std::fs::write(home.join("service.toml"), rules(side, &NAMES, &keys, &ports, &sets(side, stewards)))
             .expect("written");
         Daemon::begin(&home, &ports[side])
     })

@@ -58,6 +58,7 @@ fn shows_again(out: &Path, demo: &Value) {
     assert!(text.contains("vaccine") && text.contains("placebo"), "{text}");
     assert_eq!(read(&page), read(&out.join("registry/report.html")));
     exports_its_numbers(&report, &again);
+    exports_its_figures(&report);
     let ledger = out.join("registry.ledger");
     let entries = tacit(["ledger", "show", ledger.to_str().unwrap(), "--json"]).fine().json();
     // The public release, and the sizes of the match.
@@ -90,6 +91,25 @@ fn exports_its_numbers(report: &Path, again: &Value) {
     for (form, what) in [("--csv", "CSV"), ("--excel", "Excel")] {
         let taken = format!("the {what} file would take the place of the report");
         tacit(["report", report.to_str().unwrap(), form, report.to_str().unwrap()]).failed(2, &[&taken]);
+    }
+}
+
+/// Each figure as drawing and as picture; of the public result alone those that show it.
+fn exports_its_figures(report: &Path) {
+    for (more, names) in
+        [(&[][..], &["bytes", "forest", "means", "time"][..]), (&["--public"], &["forest", "means"])]
+    {
+        let folder = report.with_file_name(format!("figures{}", names.len()));
+        let words = ["report", report.to_str().unwrap(), "--figures", folder.to_str().unwrap()];
+        let said = tacit(words.iter().chain(more)).fine().stderr;
+        assert!(names.iter().all(|name| said.contains(name)), "{said}");
+        for name in names {
+            let drawing = read(&folder.join(format!("{name}.svg")));
+            assert!(drawing.starts_with("<svg xmlns") && drawing.ends_with("</svg>\n"), "{name}");
+            let picture = std::fs::read(folder.join(format!("{name}.png"))).unwrap();
+            assert!(picture.starts_with(b"\x89PNG"), "{name}");
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2 * names.len());
     }
 }
 

@@ -324,6 +324,11 @@ fn a_report_folder_that_cannot_be_is_found_before_anything_is_sent() {
     let file = pair.path("publisher.csv");
     let done = Running::start(pair.run("publisher", &["--report", file.to_str().unwrap()])).end();
     done.failed(1, &["reports cannot be written", "change `report`"]);
+    let party = pair.path("publisher.toml");
+    let mut check = command(["check".as_ref(), party.as_os_str(), "--report".as_ref(), file.as_os_str()]);
+    let done = check.output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(1) && told.contains("reports cannot be written"), "{told}");
 }
 
 #[test]

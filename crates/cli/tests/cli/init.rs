@@ -368,6 +368,17 @@ fn amounts_that_are_no_numbers_are_asked_about() {
         2,
         &["line 5, column \"amount\": \"n/a\" is no amount. Write amounts", "say it by --value 1"],
     );
+    // Nor are amounts with a word behind, whatever the column is called.
+    let weighed = |i: u64| format!("p{i}@e.org,2026-03-05,{} kg", i % 40);
+    table(folder.path(), "weighed.csv", "email,day,menge", weighed, 100);
+    in_folder(folder.path(), "init lift --advertiser weighed.csv --yes").failed(
+        2,
+        &[
+            "line 2, column \"menge\": \"0 kg\" is no amount. Write amounts as numbers alone, without kg; \
+             --unit kg says it",
+            "say it by --value 1",
+        ],
+    );
     let title = ["--value", "1", "--title", "He said \"x\" \\"];
     with(folder.path(), line, &title).fine();
     assert!(read(&folder.path().join("lift/study.toml")).contains("title  = \"He said \\\"x\\\" \\\\\"\n"));

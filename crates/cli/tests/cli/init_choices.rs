@@ -57,6 +57,11 @@ fn the_clamp_that_sees_most_is_proposed() {
     assert!(text.contains("a clamp (137 EUR) would detect"), "{text}");
     assert!(text.contains("it supposes: 8,000 rows of publisher, half in each arm, and 7,999 of"), "{text}");
     in_folder(folder.path(), "check lift/advertiser.toml --clamp 0.5").failed(2, &["in steps of 1"]);
+    let plan = "plan lift/study.toml --rows 8k,7999 --mean 20 --clamp";
+    let text = in_folder(folder.path(), &format!("{plan} 137")).fine().stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("a clamp (137 EUR) would detect"), "{text}");
+    in_folder(folder.path(), &format!("{plan} 0.5")).failed(2, &["in steps of 1"]);
 }
 
 /// What is ready is said by what would be released, and rows that somebody says change it.

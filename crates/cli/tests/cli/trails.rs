@@ -48,7 +48,7 @@ fn agreed(pair: &Pair, rho: &str) -> ProposalRecord {
             program: [2; 32],
             charges: [None].into_iter().chain(viewers).map(charge).collect(),
             words: digest_of_words("read"),
-            data: commit_to_data(&[3; 32], &[4; 32]),
+            data: commit_to_data(&[3; 32], &[4; 32], None),
             expires_ms: AT + 1_000_000,
             windows: Vec::new(),
             runs: 5,

@@ -5,156 +5,56 @@
 //! `TACIT_KILLS` is how many studies are killed at other moments, and how many orders of who is killed at
 //! which transition are gone through; without it none, and one.
 
-use crate::sides::rules;
+use crate::houses::Houses;
 use base::Seed;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use net::Identity;
 use privacy::ledger::{Ledger, PUBLIC};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::ops::{Deref, DerefMut};
+use std::process::Command;
+use std::time::Duration;
 
 pub const NAMES: [&str; 2] = ["publisher", "advertiser"];
-/// Longest wait for anything: a machine may be slow.
-const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Two organisations, each with a folder, and a study of both.
-pub struct Two {
-    pub folder: tempfile::TempDir,
-    running: [Option<Child>; 2],
-    hash: String,
-    ports: Vec<String>,
+/// Two organisations with rows of a study of both.
+pub struct Two(Houses);
+
+impl Deref for Two {
+    type Target = Houses;
+
+    fn deref(&self) -> &Houses {
+        &self.0
+    }
+}
+
+impl DerefMut for Two {
+    fn deref_mut(&mut self) -> &mut Houses {
+        &mut self.0
+    }
 }
 
 impl Two {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(|_, _| String::new())
     }
 
     /// With what `more` says for a side of the study before its data and policy: lines of `service.toml`.
     pub fn with(more: impl Fn(usize, &str) -> String) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let at = folder.path();
+        let mut houses = Houses::new(&NAMES);
         let format = FileFormat::Csv;
         let options =
             LiftOptions { rows: 3_000, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format, files: 1 };
-        let ports: Vec<String> = (0..6).map(|_| base::free_address().expect("a port")).collect();
-        let keys = NAMES.map(|name| {
-            std::fs::create_dir_all(at.join(name).join("data")).expect("made");
-            let identity = Identity::generate().expect("a key");
-            identity.save(&at.join(name).join("own.key")).expect("saved");
-            identity.fingerprint().to_string()
-        });
-        lift(at, &options, &|_, _| ()).expect("made");
-        let study = lift_study(&options, &keys[0], &keys[1], false);
-        std::fs::write(at.join("study.toml"), &study).expect("written");
+        lift(houses.folder.path(), &options, &|_, _| ()).expect("made");
+        let study = lift_study(&options, &houses.keys[0], &houses.keys[1], false);
         for (side, name) in NAMES.into_iter().enumerate() {
-            let rows = format!("{name}.csv");
-            std::fs::rename(at.join(&rows), at.join(name).join("data/rows.csv")).expect("moved");
-            std::fs::write(
-                at.join(name).join("service.toml"),
-                rules(
-                    side,
-                    NAMES,
-                    &keys,
-                    &ports,
-                    &(more(side, &study) + &sets(side, ["", "jobs_memory = \"1G\""])),
-                ),
-            )
-            .expect("written");
+            let rows = houses.folder.path().join(format!("{name}.csv"));
+            std::fs::rename(rows, houses.home(side).join("data/rows.csv")).expect("moved");
+            houses.rule(side, &(more(side, &study) + &sets(side, ["", "jobs_memory = \"1G\""])));
         }
-        let mut two = Self { folder, running: [None, None], hash: String::new(), ports };
-        for side in 0..2 {
-            two.tacit(side, &["accept"], &[]);
-            two.start(side);
-        }
-        two
-    }
-
-    /// Where a side's page listens.
-    pub fn web(&self, side: usize) -> String {
-        self.ports[side].clone()
-    }
-
-    /// Where a side listens for other services.
-    pub fn link(&self, side: usize) -> String {
-        self.ports[2 + side].clone()
-    }
-
-    pub fn home(&self, side: usize) -> PathBuf {
-        self.folder.path().join(NAMES[side])
-    }
-
-    fn command(&self, side: usize, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
-        command.arg("service").args(words).arg(self.home(side).join("service.toml"));
-        command
-    }
-
-    #[track_caller]
-    pub fn tacit(&self, side: usize, words: &[&str], more: &[&str]) -> Value {
-        let done = self.command(side, words).args(more).arg("--json").output().expect("tacit starts");
-        let error = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{words:?} of {}: {error}", NAMES[side]);
-        serde_json::from_slice(&done.stdout).expect("JSON")
-    }
-
-    fn start(&mut self, side: usize) {
-        let log = File::options().create(true).append(true).open(self.home(side).join("log"));
-        let mut command = self.command(side, &["run", "--json"]);
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(log.expect("a log")).spawn().expect("tacit starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("it speaks");
-        assert!(line.contains("page"), "{line}{}", self.log(side));
-        self.running[side] = Some(child);
-    }
-
-    /// SIGKILL, at once or whenever it is.
-    fn kill(&mut self, side: usize) {
-        let mut child = self.running[side].take().expect("it runs");
-        child.kill().expect("killed");
-        child.wait().expect("ended");
-    }
-
-    fn log(&self, side: usize) -> String {
-        std::fs::read_to_string(self.home(side).join("log")).unwrap_or_default()
-    }
-
-    pub fn propose(&mut self) {
-        let study = self.folder.path().join("study.toml");
-        let done = self.tacit(0, &["propose"], &[study.to_str().expect("UTF-8")]);
-        self.hash = done["study"].as_str().expect("a hash").to_owned();
-    }
-
-    pub fn consent(&self, side: usize) {
-        self.tacit(side, &["consent"], &[&self.hash, "--data", "rows", "--runs", "5", "--yes"]);
-    }
-
-    pub fn status(&self, side: usize) -> Value {
-        self.tacit(side, &["status"], &[&self.hash])
-    }
-
-    /// Waits until something holds of the study at a side.
-    #[track_caller]
-    pub fn until(&self, side: usize, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let here = self.tacit(side, &["studies"], &["--all"]);
-            let mut all = here["studies"].as_array().into_iter().flatten();
-            let known = all.any(|one| one["study"] == self.hash.as_str());
-            let status = if known { self.status(side) } else { Value::Null };
-            if holds(&status) {
-                return status;
-            }
-            let logs = [0, 1].map(|side| self.log(side));
-            assert!(Instant::now() < until, "{} never saw {what}: {status}\n{logs:?}", NAMES[side]);
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        houses.begin(&study);
+        Self(houses)
     }
 
     /// Both have their answer, and have paid for it once.
@@ -183,60 +83,33 @@ impl Two {
         }
     }
 
-    /// SIGKILL, and a new process.
-    fn strike(&mut self, side: usize) {
-        self.kill(side);
-        self.start(side);
-    }
-
-    /// Consents, as soon as this side has heard the other one: nothing is said on a study before.
-    fn consent_once_heard(&self, side: usize) {
-        let until = Instant::now() + PATIENCE;
-        let words = ["--data", "rows", "--runs", "5", "--yes", "--json"];
-        loop {
-            let done = self.command(side, &["consent"]).arg(&self.hash).args(words).output();
-            let done = done.expect("tacit starts");
-            let error = String::from_utf8_lossy(&done.stderr).into_owned();
-            if done.status.success() {
-                return;
+    /// Neither the store nor the folders of runs nor the log of a side have identifiers that the other one
+    /// alone knows, or where its files lie.
+    fn has_nothing_of_the_other(&self, side: usize) {
+        let ids = |side: usize| -> BTreeSet<String> {
+            let text = std::fs::read_to_string(self.home(side).join("data/rows.csv")).expect("rows");
+            let first = |line: &str| line.split(',').next().expect("a cell").to_owned();
+            text.lines().skip(1).map(first).collect()
+        };
+        let (own, other) = (ids(side), ids(1 - side));
+        let foreign = other.difference(&own).take(5).cloned();
+        let there = self.home(1 - side).to_str().expect("UTF-8").to_owned();
+        let canaries: Vec<String> = foreign.chain([there]).collect();
+        assert!(canaries.len() > 1 && canaries.iter().all(|canary| canary.len() > 6), "{canaries:?}");
+        let mut folders = vec![self.home(side)];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let bytes = std::fs::read(&path).unwrap_or_default();
+                for canary in &canaries {
+                    let found = bytes.windows(canary.len()).any(|part| part == canary.as_bytes());
+                    assert!(!found, "{canary} of {} is in {}", NAMES[1 - side], path.display());
+                }
             }
-            assert!(error.contains("has not been heard") && Instant::now() < until, "{error}");
-            std::thread::sleep(Duration::from_millis(200));
-        }
-    }
-
-    /// As [`Self::until`], while an operator lets runs begin again that wait for their time.
-    #[track_caller]
-    fn until_again(&self, side: usize, what: &str, holds: impl Fn(&Value) -> bool) {
-        let looked = std::cell::Cell::new(0);
-        self.until(side, what, |status| {
-            if holds(status) || status["state"] == "answered" {
-                return true;
-            }
-            looked.set(looked.get() + 1);
-            if looked.get() % 20 == 0 {
-                [0, 1].into_iter().for_each(|side| _ = self.tacit(side, &["start"], &[&self.hash]));
-            }
-            false
-        });
-    }
-
-    /// Log, statements and debits of a side fit each other.
-    fn verifies(&self, side: usize, ledger: &Path) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
-        command.args(["ledger", "verify"]).arg(ledger).arg("--service").arg(self.home(side)).arg("--json");
-        let done = command.output().expect("tacit starts");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let found: Value = serde_json::from_slice(&done.stdout).expect("JSON");
-        assert!(found["proposals"].as_array().is_some_and(|all| !all.is_empty()), "{found:#}");
-    }
-}
-
-impl Drop for Two {
-    fn drop(&mut self) {
-        for child in self.running.iter_mut().flatten() {
-            let _ = child.kill();
-            let _ = child.wait();
         }
     }
 }
@@ -285,6 +158,7 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     two.kill(0);
     two.start(0);
     two.is_answered_once();
+    [0, 1].into_iter().for_each(|side| two.has_nothing_of_the_other(side));
     // Its party file holds the run to the consent: of other data it says so before it meets anybody.
     let jobs =
         std::fs::read_dir(two.home(0).join("jobs")).expect("jobs").next().expect("one").expect("reads");
@@ -292,10 +166,20 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     let text = std::fs::read_to_string(&path).expect("a party file");
     let (before, data) = text.rsplit_once("\ndata = \"").expect("a name");
     std::fs::write(&path, format!("{before}\ndata = \"{}{}", "0".repeat(64), &data[64..])).expect("written");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
-    let done = command.args(["run", "party.toml"]).current_dir(jobs.path()).output().expect("tacit starts");
-    let error = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(!done.status.success() && error.contains("not those that were consented to"), "{error}");
+    let refused = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tacit"));
+        let done = command.args(["run", "party.toml", "--new-lineage"]).current_dir(jobs.path()).output();
+        let done = done.expect("tacit starts");
+        let error = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success(), "{error}");
+        error
+    };
+    assert!(refused().contains("not those that were consented to"), "{}", refused());
+    // Nor is another account charged than that of the consent, though its data be called new.
+    let own = format!("\nlineage = \"{}\"\n", NAMES[0]);
+    assert_eq!(text.matches(&own).count(), 2, "{text}");
+    std::fs::write(&path, text.replacen(&own, "\nlineage = \"other\"\n", 1)).expect("written");
+    assert!(refused().contains("would be charged to the lineage other"), "{}", refused());
 }
 
 #[test]
@@ -383,7 +267,7 @@ fn kills_at_other_moments_end_alike() {
 }
 
 /// A side has said this, as the log calls it.
-fn has_said(side: usize, what: &'static str) -> impl Fn(&Value) -> bool {
+pub fn has_said(side: usize, what: &'static str) -> impl Fn(&Value) -> bool {
     move |status| {
         let said = status["statements"].as_array();
         said.is_some_and(|all| all.iter().any(|one| one["by"] == NAMES[side] && one["said"] == what))

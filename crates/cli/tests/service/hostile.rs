@@ -21,10 +21,10 @@ const PROPOSALS: u64 = 1_000;
 const OPEN: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-type HostileStream = StreamOwned<ClientConnection, TcpStream>;
+pub type HostileStream = StreamOwned<ClientConnection, TcpStream>;
 
 /// Connects and proves its key; a second later where it came too soon.
-fn dial(own: &Identity, peer: KeyFingerprint, address: &str) -> HostileStream {
+pub fn dial(own: &Identity, peer: KeyFingerprint, address: &str) -> HostileStream {
     let until = Instant::now() + PATIENCE;
     loop {
         let tls = ServiceTls::new(own, vec![peer]).expect("set up");
@@ -44,19 +44,25 @@ fn dial(own: &Identity, peer: KeyFingerprint, address: &str) -> HostileStream {
     }
 }
 
-fn send(stream: &mut HostileStream, kind: u8, content: &[u8]) -> std::io::Result<()> {
+pub fn send(stream: &mut HostileStream, kind: u8, content: &[u8]) -> std::io::Result<()> {
     let length = (content.len() as u64 + 1).to_le_bytes();
     stream.write_all(&[&length[..], &[kind], content].concat())?;
     stream.flush()
 }
 
+/// The next message.
+pub fn receive(stream: &mut HostileStream) -> std::io::Result<Vec<u8>> {
+    let mut length = [0; 8];
+    stream.read_exact(&mut length)?;
+    let mut message = vec![0; usize::try_from(u64::from_le_bytes(length)).expect("a length")];
+    stream.read_exact(&mut message)?;
+    Ok(message)
+}
+
 /// What is answered to a statement: `have`, the code of a `no`, or `busy`.
 fn answer(stream: &mut HostileStream) -> std::io::Result<String> {
     loop {
-        let mut length = [0; 8];
-        stream.read_exact(&mut length)?;
-        let mut message = vec![0; usize::try_from(u64::from_le_bytes(length)).expect("a length")];
-        stream.read_exact(&mut message)?;
+        let message = receive(stream)?;
         match message[0] {
             3 => return Ok("have".to_owned()),
             4 => return Ok(String::from_utf8_lossy(&message[1 + 32 + 4..]).into_owned()),
@@ -137,7 +143,7 @@ impl Hostile {
     }
 }
 
-fn now_ms() -> u64 {
+pub fn now_ms() -> u64 {
     let since = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
     u64::try_from(since.as_millis()).expect("a time")
 }
@@ -191,7 +197,7 @@ fn a_thousand_hostile_proposals_stop_nobody_else() {
     let of = |answer: &str| answers.get(answer).copied().unwrap_or_default();
     assert!(of("malformed") > 0 && of("study") > 0 && of("other") > 0, "{answers:?}");
     assert!(of("limit") + of("busy") > PROPOSALS / 2, "{answers:?}");
-    assert!(page_of(&two.home(0), &two.web(0), "/sign-in").starts_with("HTTP/1.1 200"), "{}", NAMES[0]);
+    assert!(page_of(&two.home(0), &two.web(0), "/sign-in", "").starts_with("HTTP/1.1 200"), "{}", NAMES[0]);
     let all = two.tacit(0, &["studies"], &["--all"]);
     let waiting = all["studies"].as_array().expect("studies").iter();
     let waiting = waiting.filter(|one| one["state"] == "proposed").count();

@@ -1,5 +1,6 @@
 //! A service as a process, its people, and a client that can say anything a browser would not.
 
+use rustix::net::{AddressFamily, SocketType, socket};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -12,6 +13,9 @@ use std::sync::Arc;
 
 /// What people here have as a password, each with the name before it.
 const PASSWORD: &str = "wandering copper teapot";
+
+/// A connection of a browser.
+pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
 /// The rows of the data set `trial`.
 pub const ROWS: &str =
@@ -98,12 +102,17 @@ pub const OURS: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
 impl House {
     /// One with data, a peer, rules that were accepted, and the lines `more` in its file.
     pub fn begin(more: &str) -> Self {
+        Self::with_web("", more)
+    }
+
+    /// The same with the lines `web` in its section of the page.
+    pub fn with_web(web: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let address = base::free_address().expect("a port").parse().expect("an address");
         let mut house = Self { folder, address, running: None };
         std::fs::create_dir(house.path("data")).expect("made");
         std::fs::write(house.path("data/trial.csv"), ROWS).expect("written");
-        house.write_rules(more);
+        house.write_rules(web, more);
         house.tacit(&["accept"], &[]);
         house.start();
         house
@@ -121,7 +130,7 @@ impl House {
         self.folder.path().join(name)
     }
 
-    pub fn write_rules(&self, more: &str) {
+    pub fn write_rules(&self, web: &str, more: &str) {
         let text = format!(
             r#"
             format = "tacit-service/1"
@@ -133,6 +142,7 @@ impl House {
             [web]
             listen = "{}"
             names = ["tacit.registry.example"]
+            {web}
             [peers.hospitals]
             key = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11"
             [data.trial]
@@ -184,6 +194,11 @@ impl House {
         told
     }
 
+    /// The daemon's number.
+    pub fn process(&self) -> u32 {
+        self.running.as_ref().expect("it runs").child.id()
+    }
+
     pub fn kill(&mut self) {
         let mut running = self.running.take().expect("it runs");
         running.child.kill().expect("killed");
@@ -196,10 +211,21 @@ impl House {
     }
 
     /// A connection, and nothing said on it yet.
-    pub fn connect(&self) -> StreamOwned<ClientConnection, TcpStream> {
+    pub fn connect(&self) -> TlsStream {
+        self.tls_over(TcpStream::connect(self.address).expect("it listens"))
+    }
+
+    /// The same from one of this machine's own addresses, 127.0.0.1 and more: each has its measure.
+    pub fn connect_from(&self, last: u8) -> TlsStream {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, last], 0))).expect("an address");
+        rustix::net::connect(&socket, &self.address).expect("it listens");
+        self.tls_over(TcpStream::from(socket))
+    }
+
+    fn tls_over(&self, stream: TcpStream) -> TlsStream {
         let tls = self.running.as_ref().expect("it runs").tls.clone();
         let name = ServerName::try_from("tacit.registry.example").expect("a name");
-        let stream = TcpStream::connect(self.address).expect("it listens");
         StreamOwned::new(ClientConnection::new(tls, name).expect("a connection"), stream)
     }
 
@@ -280,12 +306,12 @@ fn client(folder: &Path) -> Arc<ClientConfig> {
     Arc::new(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// What the service in a folder answers to who asks for a page, as it comes.
-pub fn page_of(folder: &Path, address: &str, path: &str) -> String {
+/// What the service in a folder answers to who asks for a page with these lines in the head, as it comes.
+pub fn page_of(folder: &Path, address: &str, path: &str, lines: &str) -> String {
     let name = ServerName::try_from("localhost").expect("a name");
     let tls = ClientConnection::new(client(folder), name).expect("a connection");
     let mut stream = StreamOwned::new(tls, TcpStream::connect(address).expect("it listens"));
-    let text = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let text = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{lines}\r\n");
     let mut answer = Vec::new();
     let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
     let _ = stream.read_to_end(&mut answer);

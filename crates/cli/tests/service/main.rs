@@ -2,9 +2,15 @@
 
 mod agreed;
 mod api;
+mod clocks;
+mod crowd;
 mod demo;
 mod hostile;
 mod house;
+mod houses;
+mod metrics;
 mod pages;
+mod rehearsal;
+mod several;
 mod sides;
 mod threats;

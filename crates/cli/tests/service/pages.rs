@@ -199,7 +199,7 @@ fn rules_hold_as_they_were_accepted() {
     house.get(&olga, "/budget").says("<b>3</b> more studies at the most that the rules allow, at 0.3.");
     house.get(&olga, "/rules").says("Allowed kinds: lift.").never_says("was changed");
     house.kill();
-    house.write_rules("[policy]\nkinds = [\"lift\"]\nmax_rho = 0.9\nseparate_duties = false");
+    house.write_rules("", "[policy]\nkinds = [\"lift\"]\nmax_rho = 0.9\nseparate_duties = false");
     assert_eq!(house.start()["accepted"], false);
     house.get(&olga, "/budget").says("at 0.3.").says("service.toml was changed and nobody has accepted");
     house.kill();
@@ -207,7 +207,7 @@ fn rules_hold_as_they_were_accepted() {
     let refused = house.try_tacit(&["check"], &[]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(2) && said.contains("line 1, column 10"), "{said}");
-    house.write_rules("[policy]\nkinds = [\"lift\"]\nmax_rho = 0.9\nseparate_duties = false");
+    house.write_rules("", "[policy]\nkinds = [\"lift\"]\nmax_rho = 0.9\nseparate_duties = false");
     house.tacit(&["accept"], &[]);
     assert_eq!(house.start()["accepted"], true);
     house

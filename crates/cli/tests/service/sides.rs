@@ -1,12 +1,28 @@
-//! The rules of two services of one machine, of which the second dials the first.
+//! The rules of services of one machine, of which each dials those before it.
 
-/// `service.toml` of a side: web, link and run addresses of both are `ports`, by two; `sets` has its data and
+/// `service.toml` of a side: web, link and run addresses of all are `ports`, in turn; `sets` has its data and
 /// its policy.
-pub fn rules(side: usize, names: [&str; 2], keys: &[String; 2], ports: &[String], sets: &str) -> String {
-    let port = |at: usize| ports[at].rsplit_once(':').expect("a port").1.to_owned();
-    let other = 1 - side;
-    let (run, there) = (port(4 + side), port(4 + other));
-    let address = if side == 1 { format!("address = \"{}\"", ports[2]) } else { String::new() };
+pub fn rules(side: usize, names: &[&str], keys: &[String], ports: &[String], sets: &str) -> String {
+    let all = names.len();
+    let run = |at: usize| ports[2 * all + at].rsplit_once(':').expect("a port").1.to_owned();
+    let peer = |other: usize| {
+        let address = match other < side {
+            true => format!("address = \"{}\"", ports[all + other]),
+            false => String::new(),
+        };
+        format!(
+            r#"
+        [peers.{name}]
+        key = "{key}"
+        {address}
+        run_ports = "{port}-{port}"
+        kinds = ["lift"]"#,
+            name = names[other],
+            key = keys[other],
+            port = run(other),
+        )
+    };
+    let peers = (0..all).filter(|other| *other != side).map(peer).collect::<String>();
     format!(
         r#"
         format = "tacit-service/1"
@@ -20,17 +36,12 @@ pub fn rules(side: usize, names: [&str; 2], keys: &[String; 2], ports: &[String]
         [link]
         listen = "{link}"
         run_ports = "{run}-{run}"
-        [peers.{peer}]
-        key = "{key}"
-        {address}
-        run_ports = "{there}-{there}"
-        kinds = ["lift"]
+        {peers}
         {sets}
         "#,
         name = names[side],
         web = ports[side],
-        link = ports[2 + side],
-        peer = names[other],
-        key = keys[other],
+        link = ports[all + side],
+        run = run(side),
     )
 }

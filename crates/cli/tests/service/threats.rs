@@ -2,6 +2,7 @@
 
 use crate::house::{House, OURS, form, password};
 use std::io::{Read, Write};
+use std::time::{Duration, Instant};
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
@@ -245,6 +246,54 @@ fn slow_clients_and_large_requests_do_not_hold_others() {
     // One address has no more than 64 places; who holds them has none for more, and all are free afterwards.
     idle.clear();
     house.get(&olga, "/").is(200);
+}
+
+/// State and parent of a process, where it is there.
+fn state_of(process: u32) -> Option<(String, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let mut rest = stat.rsplit_once(") ")?.1.split(' ');
+    Some((rest.next()?.to_owned(), rest.next()?.parse().ok()?))
+}
+
+/// Looks again until something is there.
+#[track_caller]
+fn wait_for<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(120);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "never {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_check_is_a_child_with_a_bound() {
+    let mut house = House::begin("[policy]\njobs_memory = \"64M\"");
+    let stella = house.person("stella", &["steward=trial"]);
+    // A pipe that nobody writes to holds whoever reads it.
+    let path = house.path("data/trial.csv");
+    std::fs::remove_file(&path).expect("removed");
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).expect("a pipe");
+    house.do_it(&stella, "/data/trial", "/data/trial/check", &[]).is(303);
+    let service = house.process();
+    let child = wait_for("a child", || {
+        let all = std::fs::read_dir("/proc").expect("processes").flatten();
+        let mut numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.find(|process| state_of(*process).is_some_and(|(_, parent)| parent == service))
+    });
+    wait_for("a bound of 64M on its memory", || {
+        let limits = std::fs::read_to_string(format!("/proc/{child}/limits")).ok()?;
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max data size"))?;
+        (line.split_whitespace().next() == Some("67108864")).then_some(())
+    });
+    // The page goes on meanwhile, and a check ends with its service.
+    house.get(&stella, "/data/trial").is(200).says("The files are being read.");
+    house.kill();
+    let gone = || state_of(child).is_none_or(|(state, _)| state == "Z");
+    wait_for("gone with its service", || gone().then_some(()));
 }
 
 #[test]

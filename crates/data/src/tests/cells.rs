@@ -2,7 +2,7 @@
 
 use super::reading::read_program_columns;
 use super::*;
-use arrow_array::{BooleanArray, Decimal128Array, Float64Array};
+use arrow_array::{BooleanArray, Decimal128Array, Float64Array, TimestampSecondArray};
 
 #[test]
 fn program_columns_are_read() {
@@ -180,6 +180,40 @@ fn cells_of_parquet_are_what_the_program_says() {
         assert!(error.contains(&format!("{place}{shown}")), "{error}");
         assert!(error.contains("row 3 (row group 1), column \"spent\": "), "{error}");
     }
+}
+
+/// An instant is of one day in Berlin and of another one in UTC: nobody guesses which is meant.
+#[test]
+fn instants_that_are_no_midnights_are_no_days() {
+    let desk = Desk::new();
+    // Midnights of Berlin.
+    let seen = TimestampSecondArray::from(vec![1_772_319_600, 1_772_406_000]);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("person", Arc::new(StringArray::from(vec!["a", "b"]))),
+        ("spent", Arc::new(Float64Array::from(vec![1.0, 2.0]))),
+        ("arm", Arc::new(StringArray::from(vec!["low", "high"]))),
+        ("treated", Arc::new(BooleanArray::from(vec![true, false]))),
+    ];
+    let read = |seen: TimestampSecondArray| {
+        let mut all = columns.clone();
+        all.push(("seen", Arc::new(seen)));
+        let read = read_program_columns(&parquet(&desk, "w.parquet", all), &forms(&[]), "works");
+        read.map(|(rows, _)| rows.columns[1].clone()).map_err(|error| desk.clean(&error))
+    };
+    let error = read(seen.clone().with_timezone("Europe/Berlin")).expect_err("no days");
+    assert_eq!(
+        error.lines().next(),
+        Some(
+            "w.parquet, row 1 (row group 0), column \"seen\": the time 2026-02-28T23:00:00Z has a time of \
+             day in UTC, and a day is expected: hand over dates of the zone that is meant (of a frame of \
+             pandas `.dt.date`, in SQL CAST(.. AS DATE))"
+        )
+    );
+    // What a clock without a zone shows is of the day that it shows.
+    let walls = TimestampSecondArray::from(vec![1_772_323_200, 1_772_409_600]);
+    assert_eq!(read(walls), Ok(vec![20_513, 20_514]));
+    let error = read(seen).expect_err("no days");
+    assert!(error.contains("the time 2026-02-28T23:00:00 is a date with a time of day; a day is expected"));
 }
 
 #[test]

@@ -1,16 +1,14 @@
 //! Files as people have them: every form that is read, the same rows whatever the form, and what is refused.
 
+mod handed_over;
+
 use super::*;
 use crate::gather::{ReadingMemory, SpoolRoom};
-use crate::{RowStore, RowStream, TableCell, advertiser, peek, publisher, read_rows};
-use arrow_array::{
-    ArrayRef, Date32Array, LargeStringArray, RecordBatch, RecordBatchIterator, StringViewArray,
-};
-use base::{Error, ErrorPlace, Seed};
+use crate::{RowStore, TableCell, advertiser, peek, publisher, read_rows};
+use base::{Error, Seed};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use store::{RunState, StateKey, StateStore, StoreOptions};
 use study::format::InputFormat;
@@ -706,40 +704,6 @@ fn the_first_rows_are_shown_with_all_their_columns() {
     })
     .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(cells_seen, 1);
-}
-
-/// Batches as another program hands them over: text in the layouts that frames have, days, a null.
-fn handed_over(arm: &str) -> RowStream {
-    let days = Date32Array::from(vec![Some(-5729), Some(-5728), None]);
-    let id = LargeStringArray::from(vec!["zoë", "b;c|d", "nobody"]);
-    let arm = StringViewArray::from(vec!["vaccine", arm, "placebo"]);
-    let columns: Vec<(&str, ArrayRef)> =
-        vec![("child_id", Arc::new(id)), ("arm", Arc::new(arm)), ("injected", Arc::new(days))];
-    let batch =
-        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap();
-    let schema = batch.schema();
-    let parts = [batch.slice(0, 1), batch.slice(1, 2)].map(Ok);
-    RowStream::new("a frame", None, Box::new(RecordBatchIterator::new(parts, schema)))
-}
-
-#[test]
-fn rows_that_are_handed_over_are_read_once() {
-    let desk = Desk::new();
-    let plain = desk.file("plain.csv", format!("{PLAIN}nobody,placebo,\n"));
-    let (wanted, of_file) = read_registry(&plain, &InputFormat::NONE).expect("read");
-    let read = |stream: &RowStream| {
-        let place = DataLocation { stream: Some(stream), ..Path::new("a frame").into() };
-        publisher::read(place, &study(&[]), None)
-    };
-    let stream = handed_over("placebo");
-    let (rows, report) = read(&stream).expect("read");
-    assert_eq!((tag(&rows), report.rows_read), (wanted, of_file.rows_read));
-    let told = read(&stream).err().expect("used up").to_string();
-    assert!(told.starts_with("a frame: no rows. A reader gives its rows once"), "{told}");
-    let error = read(&handed_over("cure")).err().expect("no arm");
-    let column = Some("arm".to_owned());
-    assert_eq!(error.places(), [ErrorPlace { file: "a frame".into(), line: 2, column }]);
-    assert!(error.to_string().starts_with("a frame, row 2, column \"arm\": \"cure\""), "{error}");
 }
 
 /// Text that streams, packed text, and a file of which parts are read.

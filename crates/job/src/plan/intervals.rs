@@ -139,6 +139,50 @@ impl ClampEffect {
     }
 }
 
+impl Plan {
+    /// Says what other clamps would detect: half that of the study, its double, and those that are asked
+    /// for in its unit; `own` is what reading this side's data did, where they were read.
+    ///
+    /// # Errors
+    /// When a study has no clamp, or none such.
+    pub fn try_clamps(
+        &mut self,
+        file: &StudyFile,
+        assumed: &Assumed,
+        own: Option<&InputReport>,
+        asked: &[f64],
+    ) -> Result<(), Error> {
+        let counted = counted_clamps(file.first(), asked)?;
+        self.clamp_effects = clamp_effects(file, assumed, own, (self, &counted));
+        Ok(())
+    }
+}
+
+/// Clamps as a study counts them.
+fn counted_clamps(study: &Study, asked: &[f64]) -> Result<Vec<u32>, Error> {
+    let Question::Lift(lift) = &study.kind else {
+        return match asked {
+            [] => Ok(Vec::new()),
+            _ => Err(Error::input("--clamp is of a lift study; this one has no clamp")),
+        };
+    };
+    let scale = f64::from(lift.scale());
+    let parts = |clamp: &f64| {
+        let parts = (clamp * scale).round();
+        let whole = (parts - clamp * scale).abs() < 1e-6 * parts.max(1.0);
+        match whole && (1.0..=f64::from(study::MAX_CLAMP)).contains(&parts) {
+            true => Ok(parts as u32),
+            false => Err(Error::input(format!(
+                "--clamp {clamp}: a clamp of this study is {} to {}, in steps of {}",
+                1.0 / scale,
+                page::numbers::short(f64::from(study::MAX_CLAMP) / scale, 9),
+                1.0 / scale
+            ))),
+        }
+    };
+    asked.iter().map(parts).collect()
+}
+
 /// The effect at half the clamp of a study, at its own, at double, and at others that are `asked`, beside
 /// what the plan says of it; nothing of outcomes that nobody guesses, that no clamp cuts, or of several runs.
 pub(crate) fn clamp_effects(

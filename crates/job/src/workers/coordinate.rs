@@ -18,6 +18,7 @@ use base::{Error, Fault};
 use net::lanes::{LaneArrival, LanePort};
 use net::{Channels, KeyFingerprint, Traffic};
 use report::{FailedUnit, ProcessPeak};
+use signs::Patience;
 use std::cell::RefMut;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
@@ -88,8 +89,7 @@ struct LaneHere {
     awaits: Option<u32>,
     /// When the worker was heard last.
     heard: Option<Instant>,
-    /// Whether it was told that it is silent.
-    silence_told: bool,
+    patience: Patience,
     /// A door that is to be made, and when.
     due: Option<(Instant, u32)>,
     /// The generation of the door that was made last.
@@ -137,8 +137,9 @@ struct Coordinator<'j, 'a> {
     /// When clocks were looked at last.
     looked: Instant,
     sealed: bool,
-    /// When the peer's coordinator was heard last, and whether its silence was told.
-    peer_heard: (Instant, bool),
+    /// When the peer's coordinator was heard last.
+    peer_heard: Instant,
+    patience: Patience,
     /// Whether the peer has said goodbye after the last seal.
     parted: bool,
 }
@@ -283,7 +284,8 @@ impl<'j, 'a> Coordinator<'j, 'a> {
             stood: Instant::now(),
             looked: Instant::now(),
             sealed: false,
-            peer_heard: (Instant::now(), false),
+            peer_heard: Instant::now(),
+            patience: Patience::default(),
             parted: false,
         };
         coordinator.take_up()?;
@@ -296,10 +298,12 @@ impl<'j, 'a> Coordinator<'j, 'a> {
         self.stage = stage;
         for lane in &mut self.lanes {
             (lane.running, lane.waiting) = (None, None);
+            lane.patience.begins_anew();
         }
         (self.rows_done, self.told, self.stood, self.sealed) = (0, (0, 0), Instant::now(), false);
         // Between stages nobody listened.
-        self.peer_heard.0 = self.stood;
+        self.peer_heard = self.stood;
+        self.patience.begins_anew();
         self.take_up()
     }
 
@@ -397,7 +401,8 @@ impl<'j, 'a> Coordinator<'j, 'a> {
     fn take_event(&mut self, event: CrewEvent, port: &LanePort) -> Result<(), Error> {
         let (lane, now) = (event.lane, Instant::now());
         let here = &mut self.lanes[usize::from(lane)];
-        (here.heard, here.silence_told) = (Some(now), false);
+        here.heard = Some(now);
+        here.patience.ends();
         match event.event {
             WorkerEvent::Door { generation, fingerprint, port: at } => {
                 here.there = true;
@@ -679,7 +684,7 @@ impl<'j, 'a> Coordinator<'j, 'a> {
                 lane.heard = lane.heard.map(|_| now);
                 lane.running.iter_mut().for_each(|running| running.progressed = now);
             }
-            (self.stood, self.peer_heard.0) = (now, now);
+            (self.stood, self.peer_heard) = (now, now);
         }
         self.tell_silence(now);
         if self.lanes.iter().any(|lane| lane.running.is_some()) {

@@ -2,21 +2,23 @@
 //! and how many matches may begin.
 
 use super::afford::shortfall;
-use super::{Bytes32, Debit, Ledger, VOIDED, file, rational_of, reads};
+use super::promises::silent_match;
+use super::{Bytes32, Debit, Ledger, VOIDED, begun_id, file, rational_of, reads};
 use base::Error;
 use page::numbers::power;
 use release::Rational;
 use release::rational::{ratio, shown, small};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::path::Path;
 use study::party::AgreedBounds;
 
 /// What to do where it does not pay.
 const AGAIN: &str = "the consent allows no more: whoever wants it proposes the study again";
 
-/// Whether all who see what a debit is for may be charged anything at all.
+/// Whether all who see what a debit is for may be charged anything at all, and on these data's account.
 pub(super) fn names(debit: &Debit) -> Result<(), Error> {
     let Some(agreed) = &debit.agreed else { return Ok(()) };
+    agreed.charges_to(&debit.lineage)?;
     match debit.viewer_key.split(' ').find(|viewer| agreed.of(viewer).is_none()) {
         Some(viewer) => {
             let none = ratio(0, 1);
@@ -134,7 +136,8 @@ impl Ledger {
     }
 
     /// Whether a run of a study would take up what is here, without another match: its answer, what it gave
-    /// this party, or this party's share of a number that was paid for.
+    /// this party, this party's share of a number that was paid for, or the last match that was charged, in
+    /// which nothing was said yet but how many rows there are.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -142,6 +145,22 @@ impl Ledger {
         let sql = "SELECT EXISTS (SELECT 1 FROM answers WHERE study = ?1) OR EXISTS (SELECT 1 FROM debits \
                    WHERE study = ?1 AND (release IN (SELECT release FROM outputs) OR release IN (SELECT \
                    release FROM held WHERE dropped = 0)))";
-        self.connection.query_row(sql, [study], |row| row.get(0)).map_err(|e| self.explain("read", &e))
+        let kept = self.connection.query_row(sql, [study], |row| row.get(0));
+        let found = kept.and_then(|kept: bool| Ok(kept || is_silent(&self.connection, study)?));
+        found.map_err(|e| self.explain("read", &e))
     }
+}
+
+/// Whether nothing was said in the match that a study was charged for last.
+fn is_silent(connection: &Connection, study: &Bytes32) -> Result<bool, rusqlite::Error> {
+    let sql = "SELECT my_tag, peer_tag FROM debits WHERE study = ?1 ORDER BY row DESC LIMIT 1";
+    let tags = |row: &rusqlite::Row<'_>| Ok([row.get::<_, Bytes32>(0)?, row.get(1)?]);
+    let Some([own, other]) = connection.query_row(sql, [study], tags).optional()? else { return Ok(false) };
+    // Which of the two comes first the study says.
+    for tags in [[own, other], [other, own]] {
+        if silent_match(connection, &begun_id(study, &tags))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -13,7 +13,6 @@ use crate::{CellKind, Class, NodeId, Op, ValueType, Viewer};
 use base::limits;
 use num_bigint::BigInt;
 use release::rational::{self, Rational, ratio};
-use std::sync::Arc;
 
 /// Most cells of the groups of a line.
 const CELLS: usize = 1024;
@@ -332,48 +331,6 @@ impl Parser {
         match self.program.row.node(value).op {
             Op::Column(c) => self.program.columns[c as usize].cells.kind == CellKind::Date,
             _ => false,
-        }
-    }
-
-    /// Parts of one that a value is counted in: those of the columns that it is made of by operations that
-    /// keep them, else 1.
-    pub(super) fn scale(&mut self, value: NodeId) -> u32 {
-        self.count_in();
-        self.counted_in[value.index()].0
-    }
-
-    /// The unit of a column that a value is, or is made of by operations that keep it.
-    pub(super) fn unit(&mut self, value: NodeId) -> String {
-        self.count_in();
-        self.counted_in[value.index()].1.to_string()
-    }
-
-    fn count_in(&mut self) {
-        let none: (u32, Arc<str>) = (1, "".into());
-        for id in self.counted_in.len()..self.program.row.nodes.len() {
-            let row = &self.program.row;
-            let of = |id: &NodeId| self.counted_in[id.index()].clone();
-            let both = |a: &NodeId, b: &NodeId| {
-                let constant = |id: &NodeId| matches!(row.node(*id).op, Op::Const(_));
-                match (constant(a), constant(b)) {
-                    (true, _) => of(b),
-                    (_, true) => of(a),
-                    _ if of(a) == of(b) => of(a),
-                    _ => none.clone(),
-                }
-            };
-            let counted = match &row.nodes[id].op {
-                Op::Column(c) => {
-                    let cells = &self.program.columns[*c as usize].cells;
-                    (cells.scale(), cells.unit.as_str().into())
-                }
-                Op::Clamp(a, _) | Op::Cast(a) => of(a),
-                Op::Add(a, b) | Op::Sub(a, b) | Op::Min(a, b) | Op::Max(a, b) | Op::Select(_, a, b) => {
-                    both(a, b)
-                }
-                _ => none.clone(),
-            };
-            self.counted_in.push(counted);
         }
     }
 

@@ -57,6 +57,7 @@ impl Parser {
     pub(super) fn push_checked(&mut self, node: OpNode, at: usize) -> Result<NodeId, TextFault> {
         let section = &self.program.row;
         self.program.check_node(&node, section, section.nodes.len(), true).map_err(|text| (at, text))?;
+        self.check_operands(&node.op).map_err(|text| (at, text))?;
         let known = match &node.op {
             Op::Select(c, a, b) => self.known_of_choice(*c, [*a, *b]),
             op => {
@@ -103,6 +104,7 @@ impl Parser {
         if ty != of_other {
             return Err((at, format!("the value is {ty}, what stands for it {of_other}")));
         }
+        self.check_alike(value, other).map_err(|text| (at, text))?;
         let Some(known) = self.known.get(&value).copied() else { return Ok(value) };
         let id = self.push_row(Op::Select(known, value, other), ty);
         if let Some(of_other) = self.known.get(&other).copied() {

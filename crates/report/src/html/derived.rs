@@ -109,7 +109,7 @@ fn marks(number: &DerivedNumber<'_>, mark_y: u32, axis: &Axis, is_total: bool) -
     let mut parts = Vec::new();
     let value = of.value.map(|value| place(of, value)).filter(|value| axis.shows(*value));
     if let (Some(value), true) = (value, is_total) {
-        parts.push(svg::axis_bar(axis, 0.0, value, mark_y - 7, "test"));
+        parts.push(svg::axis_bar(axis, (0.0, value), (mark_y - 7, 14), "test"));
     }
     let line = if is_total { "whisker" } else { "full" };
     for ends in &of.intervals {

@@ -216,7 +216,7 @@ fn mean_marks(rate: &ArmRate, class: &str, scale: &MeanScale, axis: &Axis, mark_
     let end = |sign: f64| scale.value(rate.mean + sign * rate.half_width);
     let ends = [axis.x(end(-1.0)), axis.x(end(1.0))];
     let mut parts = vec![
-        svg::axis_bar(axis, 0.0, mean, mark_y - 7, class),
+        svg::axis_bar(axis, (0.0, mean), (mark_y - 7, 14), class),
         svg::horizontal(&ends[0], &ends[1], mark_y, "whisker"),
     ];
     parts.extend(ends.iter().map(|end| svg::vertical(end, mark_y - 4, mark_y + 4, "whisker")));
@@ -251,6 +251,14 @@ pub fn stages(report: &RunReport) -> Vec<Markup> {
     ]
 }
 
+/// Ends of classes of bars, and their stripes in pixels from the top of a bar.
+const STRIPES: [(&str, &[u32]); 3] = [("", &[]), (" striped", &[5]), (" striped twice", &[2, 8])];
+
+/// The stripes of a bar of a class.
+pub fn stripes(class: &str) -> &'static [u32] {
+    STRIPES.iter().rev().find(|(end, _)| class.ends_with(end)).map_or(&[], |(_, stripes)| *stripes)
+}
+
 /// How a participant's part of a bar looks: a colour, and stripes along it where colours are used up. So many
 /// colours are told apart also by those who see fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,9 +279,6 @@ impl SenderMark {
         "who who-7",
     ];
 
-    /// Pixels from the top of a bar.
-    const STRIPES: [&[u32]; 3] = [&[], &[5], &[2, 8]];
-
     /// The mark of a participant by its place: another one for each of 24, more than a run has.
     fn of(place: usize) -> Self {
         let colours = Self::COLOURS.len();
@@ -281,14 +286,13 @@ impl SenderMark {
     }
 
     fn class(&self) -> String {
-        let stripes = ["", " striped", " striped twice"][self.stripes];
-        format!("{}{stripes}", self.colour)
+        format!("{}{}", self.colour, STRIPES[self.stripes].0)
     }
 
     /// A part of a bar, both ends in percent.
     fn bar(&self, from: f64, to: f64, top: u32) -> impl Iterator<Item = Markup> {
         let stripes =
-            Self::STRIPES[self.stripes].iter().map(move |down| svg::bar(from, to, top + down, 2, "stripe"));
+            STRIPES[self.stripes].1.iter().map(move |down| svg::bar(from, to, top + down, 2, "stripe"));
         [svg::bar(from, to, top, 12, self.colour)].into_iter().chain(stripes)
     }
 }

@@ -6,7 +6,8 @@ use page::numbers::{grouped, p_value, significant};
 use page::svg;
 use roxmltree::{Document, Node, ParsingOptions};
 
-fn all() -> Vec<(&'static str, RunReport)> {
+/// All samples, by name.
+pub(crate) fn all() -> Vec<(&'static str, RunReport)> {
     vec![
         ("registry", samples::registry()),
         ("hospitals", samples::hospitals()),

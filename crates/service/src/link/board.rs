@@ -66,6 +66,8 @@ struct HeldLink {
     logged: Option<(bool, Instant)>,
     /// When the peer was last told where the log here stands.
     told: Option<Instant>,
+    /// Whether chains are to be compared before it is their time.
+    compares: bool,
     /// What is left of each [`PeerCost`], and when that was so.
     left: [Option<(f64, Instant)>; 4],
     /// Proposals about which the peer takes nothing more now: how often it said so, and until when nothing
@@ -159,6 +161,16 @@ impl LinkBoard {
     /// A run with the peer is over: it is told where the log here stands.
     pub(crate) fn tell_log(&self, peer: KeyFingerprint) {
         self.lock().entry(peer).or_default().told = None;
+    }
+
+    /// Chains are compared with the peer at the next look.
+    pub(super) fn compare_soon(&self, peer: KeyFingerprint) {
+        self.lock().entry(peer).or_default().compares = true;
+    }
+
+    /// Whether they are to be compared now; they are then.
+    pub(super) fn compares(&self, peer: KeyFingerprint) -> bool {
+        self.lock().get_mut(&peer).is_some_and(|link| std::mem::take(&mut link.compares))
     }
 
     /// The peer takes nothing more about a proposal now: it is asked later, and then later and later.

@@ -110,7 +110,7 @@ async fn send(speaker: Arc<LinkSpeaker>) {
             pinged = Some(Instant::now());
             speaker.ping(0).await;
         }
-        if due(compared, COMPARE) {
+        if due(compared, COMPARE) || speaker.house.links().compares(peer) {
             compared = Some(Instant::now());
             if let Ok(heads) = speaker.store(move |house| house.store().heads(peer, HEADS)).await {
                 speaker.say(LinkMessage::Heads(heads)).await;
@@ -369,6 +369,9 @@ fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessa
     match house.store().absorb(identity.fingerprint(), from, at_ms, bytes)? {
         Absorbed::No { digest, from, code } => Ok(no(digest, from, code)),
         Absorbed::Have { digest, proposal, new } => {
+            if new {
+                meet_others(house, peer, bytes);
+            }
             if new
                 && let Some(word) = SignedStatement::read(bytes).ok().and_then(|one| word(&one.body().said))
             {
@@ -376,6 +379,19 @@ fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessa
             }
             Ok(LinkMessage::Have(digest))
         }
+    }
+}
+
+/// A proposal came that others may have spoken of before: what they said then was not kept, and they send it
+/// again when chains are compared.
+fn meet_others(house: &House, from: KeyFingerprint, bytes: &[u8]) {
+    let Ok(statement) = SignedStatement::read(bytes) else { return };
+    if matches!(statement.body().said, Said::Propose(_)) {
+        let settings = house.rules().settings;
+        let known = |party: &&KeyFingerprint| **party != from && peer_of(&settings, party).is_some();
+        let others = statement.body().recipients.iter().filter(known);
+        others.for_each(|party| house.links().compare_soon(*party));
+        house.store().ring();
     }
 }
 
@@ -410,9 +426,18 @@ fn refused(
             Ok(())
         }
         "gap" | "no-proposal" => match store.sent_to(peer, digest)? {
-            Some(row) if from < row.number => store.send_again(peer, &row.proposal, from).map(drop),
+            // Who did not propose has nothing to send first: it compares chains once the proposal is there.
+            Some(row) if from < row.number && (code == "gap" || proposed(house, &row.proposal)?) => {
+                store.send_again(peer, &row.proposal, from).map(drop)
+            }
             _ => store.not_had(peer, digest, code),
         },
         code => store.not_had(peer, digest, code),
     }
+}
+
+/// Whether this organisation proposed.
+fn proposed(house: &House, id: &ProposalId) -> Result<bool, Error> {
+    let own = house.identity().map(net::Identity::fingerprint);
+    Ok(house.store().proposal(id)?.is_some_and(|row| Some(row.proposer) == own))
 }

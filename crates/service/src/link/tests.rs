@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 const LIFT: &str = include_str!("../../../../examples/lift.toml");
+const SEVERAL: &str = include_str!("../../../../examples/lift-several.toml");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn rules(name: &str, listen: &str, peer: &str, key: &str, address: Option<&str>, more: &str) -> String {
@@ -154,6 +155,75 @@ fn what_is_said_arrives_and_links_come_again() {
     }
     until("the refusal", || states(&again[0]) == [ProposalState::Closed]);
     second.shutdown_background();
+}
+
+/// The file of one of three organisations, which dials those before it.
+fn one_of_three(at: &Path, side: usize, ports: &[String], keys: &[String]) -> std::path::PathBuf {
+    let peer = |other: usize| {
+        let address = match other < side {
+            true => format!("address = \"{}\"", ports[other]),
+            false => String::new(),
+        };
+        format!("[peers.p{other}]\nkey = \"{}\"\n{address}\nkinds = [\"lift\"]\n", keys[other])
+    };
+    let peers: String = (0..3).filter(|other| *other != side).map(peer).collect();
+    let path = at.join(format!("p{side}")).join("service.toml");
+    let text = format!(
+        "format = \"tacit-service/1\"\nname = \"p{side}\"\nidentity = \"own.key\"\nstore = \
+         \"service.db\"\nledger = \"own.ledger\"\n[link]\nlisten = \"{}\"\nrun_ports = \
+         \"7001-7001\"\n{peers}",
+        ports[side]
+    );
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+/// What is said of a proposal may be there before the proposal: nobody relays, and links come as they come.
+#[test]
+fn what_overtakes_a_proposal_comes_again_when_that_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    let ports: Vec<String> = (0..3).map(|_| base::free_address().expect("a port")).collect();
+    let key = |side: usize| {
+        std::fs::create_dir(at.join(format!("p{side}"))).expect("made");
+        let identity = Identity::generate().expect("a key");
+        identity.save(&at.join(format!("p{side}/own.key"))).expect("saved");
+        identity.fingerprint().to_string()
+    };
+    let keys: Vec<String> = (0..3).map(key).collect();
+    let paths = [0, 1, 2].map(|side| one_of_three(at, side, &ports, &keys));
+    let open = |side: usize| Arc::new(House::open(&paths[side]).expect("opens"));
+    let mut text = study::canonical("several", SEVERAL).expect("a study");
+    for (key, digit) in keys.iter().zip(["1", "2", "3"]) {
+        text = text.replace(&format!("tacit1:{}", digit.repeat(32)), key);
+    }
+    let [first, second, third] = [0, 1, 2].map(open);
+    let expires_ms = now_ms() + 3_600_000;
+    let (note, windows) = (String::new(), Vec::new());
+    let proposed = ProposedStudy { text, program: [2; 32], note, expires_ms, windows, nonce: [1; 16] };
+    let id = first.store().propose(speaker(&first), proposed).expect("proposes").id();
+    let runtimes = [&first, &second].map(listening);
+    until("the proposal", || states(&second) == [ProposalState::Proposed]);
+    let [(gone, _), (second_runtime, _)] = runtimes;
+    gone.shutdown_background();
+    drop(first);
+    second.store().say(speaker(&second), &id, Said::Note("Shall we?".to_owned())).expect("says");
+    let (third_runtime, _) = listening(&third);
+    let refused = || {
+        let sent = second.store().sent(&id).expect("reads");
+        sent.iter().any(|row| row.refused.as_deref() == Some("no-proposal"))
+    };
+    until("that it is of no proposal", refused);
+    let first = open(0);
+    let (first_runtime, _) = listening(&first);
+    let said = || {
+        let heads = third.store().heads_of(&id).expect("reads");
+        heads.iter().filter(|head| head.count == 1).count()
+    };
+    until("the note after the proposal", || said() == 2);
+    [first_runtime, second_runtime, third_runtime]
+        .into_iter()
+        .for_each(tokio::runtime::Runtime::shutdown_background);
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub fn bounds(
         at: body.at_ms / 1_000,
         matches: terms.runs.into(),
         data: (!set.changes_allowed).then_some(own.taken.unwrap_or(own.tag)),
+        lineage: own.lineage.clone(),
         rows: set.least_rows,
     }))
 }

@@ -4,12 +4,12 @@
 use super::Look;
 use crate::agree::{AgreeOrder, BY_RULE};
 use crate::policy::refusal;
+use crate::serving::{NO_DATA, server_of, serving_rules};
 use crate::store::{ALREADY_OPEN, SERVICE, Speaker};
 use crate::web::{WeighOrder, Weighed, weigh_for};
 use base::Error;
 use page::numbers::counted;
 use statements::{Act, ClosingCode, ClosingReason, Said};
-use study::StudyFile;
 
 /// How often a proposal that waits is held against the rules, in milliseconds.
 pub const AGAIN_MS: u64 = 30_000;
@@ -54,8 +54,14 @@ fn refused(look: &Look<'_>) -> Result<Option<ClosingReason>, Error> {
 fn consents(look: &Look<'_>) -> Result<(), Error> {
     let (house, study) = (look.house, look.record.study());
     let accepted = house.rules().standing == crate::RulesStanding::Accepted;
-    let Some(data) = look.settings.consents_with(&study).filter(|_| accepted) else { return Ok(()) };
     let own = look.record.parties()[look.me];
+    let (file, key) = (look.file()?, own.to_string());
+    let serves = server_of(file.first(), &key).is_some();
+    let named = match serves {
+        true => look.settings.serves_by_rule(&study).then_some(NO_DATA),
+        false => look.settings.consents_with(&study),
+    };
+    let Some(data) = named.filter(|_| accepted) else { return Ok(()) };
     if !house.store().may_consent_by_rule(&study, data, own)? {
         return Ok(());
     }
@@ -64,20 +70,23 @@ fn consents(look: &Look<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let text = look.record.proposed().text.clone();
-    let file = StudyFile::parse("the study", &text)?;
-    let key = look.record.parties()[look.me].to_string();
-    let Some(me) = file.parties.iter().find(|party| party.key == key) else { return Ok(()) };
-    let fits = look.settings.data.get(data).is_some_and(|set| {
-        !set.two_person
-            && set.steward_keys.is_empty()
-            && crate::weigh::rules(&look.settings, set, &file, me).is_empty()
-    });
+    let me = file.parties.iter().find(|party| party.key == key);
+    let fits = match (me, look.settings.data.get(data)) {
+        (None, _) => serves && serving_rules(&look.settings, &file, own).is_empty(),
+        (Some(me), Some(set)) => {
+            !set.two_person
+                && set.steward_keys.is_empty()
+                && crate::weigh::rules(&look.settings, set, &file, me).is_empty()
+        }
+        (Some(_), None) => false,
+    };
     if !fits {
         return Ok(());
     }
+    let with = if serves { "as a server".to_owned() } else { format!("with the data set {data}") };
     let words = format!(
-        "Without a person, by the rule policy.auto of service.toml, which names this study: {} ({}), with \
-         the data set {data}, in at most {} begun anew.\nThe study:\n{text}",
+        "Without a person, by the rule policy.auto of service.toml, which names this study: {} ({}), \
+         {with}, in at most {} begun anew.\nThe study:\n{text}",
         base::clean(look.record.title()),
         study.full(),
         counted(u64::from(RUNS), "run")

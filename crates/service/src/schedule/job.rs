@@ -1,8 +1,10 @@
 //! One run as a child process: its folder, its party file, and what it says.
 
+use super::meeting::{JobPlace, RunOrder};
 use super::settle::{JobEnd, over};
 use super::{Look, RunningJobs};
-use crate::link::{now_ms, peer_of};
+use crate::link::now_ms;
+use crate::serving::{NO_DATA, server_of};
 use crate::settings::{DataSet, HouseSettings};
 use crate::store::OwnConsent;
 use crate::web::House;
@@ -154,69 +156,29 @@ pub fn write(settings: &HouseSettings, jobs: &Path, order: &JobOrder<'_>) -> Res
     maker.recursive(true).mode(0o700).create(&folder).map_err(failed)?;
     let text = &order.record.proposed().text;
     let file = StudyFile::parse("the study", text)?;
-    let address = address(settings, order)?;
+    let own = &order.record.parties()[order.me];
+    let place = RunOrder::of(file.first(), own)?.place(settings, order.record, order.offers)?;
     let report = format!("report-{}", order.run);
     // What an earlier process of this run left would be taken for its answer.
     match std::fs::remove_dir_all(folder.join(&report)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
+    if order.consent.data == NO_DATA {
+        let party = server_file(settings, &file, &place)?;
+        std::fs::write(folder.join("study.toml"), text).map_err(failed)?;
+        std::fs::write(folder.join("party.toml"), party).map_err(failed)?;
+        return Ok(folder);
+    }
     let set = settings.data.get(&order.consent.data);
     let bounds = set.map(|set| super::consented::bounds(order.record, order.me, order.consent, set));
     let bounds = bounds.transpose()?.flatten();
     let bounds = bounds.ok_or_else(|| Error::input("the own consent is not in this store"))?;
-    let mut party = party_file(settings, &file, &order.consent.data, &address, &report)?;
+    let mut party = party_file(settings, &file, &order.consent.data, &place, &report)?;
     agreed(&mut party, &bounds);
     std::fs::write(folder.join("study.toml"), text).map_err(failed)?;
     std::fs::write(folder.join("party.toml"), party).map_err(failed)?;
     Ok(folder)
-}
-
-fn listens(me: usize, offers: &[RunOffer]) -> bool {
-    let (mine, theirs) = (offers[me].port, offers[1 - me].port);
-    mine != 0 && (theirs == 0 || me > 1 - me)
-}
-
-/// What is wrong with the port that the peer offered, where it is the one that listens.
-pub fn wrong_port(
-    settings: &HouseSettings,
-    record: &ProposalRecord,
-    me: usize,
-    offers: &[RunOffer],
-) -> Option<String> {
-    let [_, _] = record.parties() else { return None };
-    let (name, peer) = peer_of(settings, &record.parties()[1 - me])?;
-    peer.address.as_ref()?;
-    let theirs = offers[1 - me].port;
-    let is_ours = peer.run_ports.as_ref().is_some_and(|ports| ports.contains(&theirs));
-    (!listens(me, offers) && !is_ours).then(|| match theirs {
-        0 => format!("neither this side nor {name} has a port for the run"),
-        _ => format!("{name} wants to run on port {theirs}, which is not among run_ports of [peers.{name}]"),
-    })
-}
-
-/// A line `listen` or `peer`. The address is of this side's own file; only the port is the peer's word, and
-/// [`wrong_port`] has looked at it. Who offers a port listens; where both do, the
-/// one with the larger key.
-fn address(settings: &HouseSettings, order: &JobOrder<'_>) -> Result<String, Error> {
-    let parties = order.record.parties();
-    let [_, _] = parties else {
-        return Err(Error::input("the service runs studies of two parties; run this one by `tacit run`"));
-    };
-    let other = 1 - order.me;
-    let (mine, theirs) = (order.offers[order.me].port, order.offers[other].port);
-    if listens(order.me, order.offers) {
-        let link = settings.link.as_ref().ok_or_else(|| Error::input("service.toml has no [link]"))?;
-        let host = link.listen.rsplit_once(':').map_or("0.0.0.0", |(host, _)| host);
-        return Ok(format!("listen = {}", quoted(&format!("{host}:{mine}"))));
-    }
-    let (name, peer) = peer_of(settings, &parties[other])
-        .ok_or_else(|| Error::input("the other party is no peer in service.toml any more"))?;
-    let address = peer.address.as_ref().ok_or_else(|| {
-        Error::input(format!("neither side can reach the other: [peers.{name}] has no address"))
-    })?;
-    let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
-    Ok(format!("peer = {}", quoted(&format!("{host}:{theirs}"))))
 }
 
 /// The party file of a job: this study alone, these data, these bounds.
@@ -227,7 +189,7 @@ pub fn party_file(
     settings: &HouseSettings,
     study: &StudyFile,
     data: &str,
-    address: &str,
+    place: &JobPlace,
     report: &str,
 ) -> Result<String, Error> {
     let set = settings.data.get(data);
@@ -238,23 +200,59 @@ pub fn party_file(
     let me = me.ok_or_else(|| Error::input("this organisation is no party of the study"))?;
     let path = |path: &Path| quoted(&absolute(path).to_string_lossy());
     let rows = crate::findings::place(settings, data)?;
-    let memory = settings.policy.jobs_memory / settings.policy.max_jobs.max(1);
     let mut text = format!(
-        "study = \"study.toml\"\nas = {}\nidentity = {}\ndata = {}\n{address}\nmemory = \"{}M\"\n\
+        "study = \"study.toml\"\nas = {}\nidentity = {}\ndata = {}\nmemory = \"{}M\"\n\
          ledger = {}\nreport = {}\nlineage = {}\nwork = \"work\"\n",
         quoted(&me.name),
         path(&settings.identity),
         path(&rows),
-        (memory >> 20).max(64),
+        memory(settings),
         path(&settings.ledger),
         quoted(report),
         quoted(&set.lineage),
     );
+    if let Some(salt) = set.salt.as_ref().filter(|_| study.first().matching.matcher.features().salted) {
+        text.push_str(&format!("salt = {}\n", path(salt)));
+    }
     if study.first().servers.is_none() {
         text.push_str("state = \"state\"\nspool = true\n");
     }
+    meets(&mut text, place);
     bounds(&mut text, settings, study, set);
     Ok(text)
+}
+
+/// MiB of one process.
+fn memory(settings: &HouseSettings) -> u64 {
+    ((settings.policy.jobs_memory / settings.policy.max_jobs.max(1)) >> 20).max(64)
+}
+
+/// The party file of a server: this study alone, and no data.
+fn server_file(settings: &HouseSettings, study: &StudyFile, place: &JobPlace) -> Result<String, Error> {
+    let key = net::Identity::load(&settings.identity)?.fingerprint().to_string();
+    let server = server_of(study.first(), &key);
+    let server = server.ok_or_else(|| Error::input("this organisation is no server of the study"))?;
+    let mut text = format!(
+        "study = \"study.toml\"\nas = {}\nidentity = {}\nmemory = \"{}M\"\n",
+        quoted(&server.name),
+        quoted(&absolute(&settings.identity).to_string_lossy()),
+        memory(settings),
+    );
+    meets(&mut text, place);
+    text.push_str(&format!("\n[policy]\nstudies = [{}]\n", quoted(&study.hash().full())));
+    Ok(text)
+}
+
+/// Where the process listens and goes to: the last lines before the sections, and the section `[peers]`.
+fn meets(text: &mut String, place: &JobPlace) {
+    for (key, at) in [("listen", &place.listen), ("peer", &place.peer)] {
+        let line = at.as_ref().map(|at| format!("{key} = {}\n", quoted(at)));
+        text.extend(line);
+    }
+    if !place.peers.is_empty() {
+        text.push_str("\n[peers]\n");
+        text.extend(place.peers.iter().map(|(name, at)| format!("{} = {}\n", quoted(name), quoted(at))));
+    }
 }
 
 /// The section `[policy]`.
@@ -282,15 +280,18 @@ fn bounds(text: &mut String, settings: &HouseSettings, study: &StudyFile, set: &
 
 /// The section `[policy.agreed]`: what was consented to, which the run's own ledger holds it to.
 fn agreed(text: &mut String, bounds: &AgreedBounds) {
-    let AgreedBounds { charges, after, at, matches, data, rows } = bounds;
+    let AgreedBounds { charges, after, at, matches, data, lineage, rows } = bounds;
     let charge = |one: &AgreedCharge| quoted(&format!("{} {} {}", one.viewer, one.rho, one.delta));
     let charges = charges.iter().map(charge).collect::<Vec<_>>().join(", ");
-    let data = data.map_or_else(String::new, |data| format!("data = {}\n", quoted(&hex(&data))));
+    let line = |key: &str, said: Option<String>| {
+        said.map_or_else(String::new, |said| format!("{key} = {}\n", quoted(&said)))
+    };
+    let (data, lineage) = (line("data", data.map(|data| hex(&data))), line("lineage", lineage.clone()));
     // Writing into a text does not fail.
     let _ = write!(
         text,
         "\n[policy.agreed]\ncharges = [{charges}]\nafter = {after}\nat = {at}\nmatches = {matches}\n\
-         rows = {rows}\n{data}"
+         rows = {rows}\n{data}{lineage}"
     );
 }
 
@@ -392,7 +393,7 @@ pub(super) fn watch(
         TOO_LONG => {
             ["peer", "too-long", "the run took longer than a run may (policy.longest_run)"].map(str::to_owned)
         }
-        PEER_LEFT => ["peer", "left", "the other side has left the run"].map(str::to_owned),
+        PEER_LEFT => ["peer", "left", "another party has left the run"].map(str::to_owned),
         _ => error_of(&printed),
     });
     JobEnd { stored, stopped: why == STOPPED, error }

@@ -2,6 +2,7 @@
 
 use super::next_try;
 use crate::link::now_ms;
+use crate::serving::NO_DATA;
 use crate::store::{RunLeft, SERVICE, STOPPED, Speaker};
 use crate::web::House;
 use base::{Error, unhex};
@@ -35,7 +36,10 @@ pub fn over(
     ended: &JobEnd,
 ) -> Result<(), Error> {
     let files = files(&folder.join(format!("report-{run}")));
+    let serves = house.store().own_consent(id)?.is_some_and(|own| own.data == NO_DATA);
     let outcome = match (files.is_empty(), ended.stopped) {
+        // A server has no report: its process has done what it had to.
+        _ if serves && ended.error.is_none() && !ended.stopped => RunOutcome::Answered,
         // An answer that is complete stays one, whatever became of the run.
         (false, _) if ended.stored => RunOutcome::Stored,
         (false, _) => RunOutcome::Answered,

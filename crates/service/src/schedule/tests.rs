@@ -4,7 +4,7 @@ use super::*;
 use crate::agree::{AgreeOrder, agree};
 use crate::store::OwnConsent;
 use crate::web::tests::Pair;
-use crate::weigh::WeighedStudy;
+use crate::weigh::{WeighedCharge, WeighedStudy};
 use privacy::ledger::{Debit, Ledger};
 use release::rational::{Rational, ratio};
 use statements::{ChargeBound, ClosingCode, ClosingReason, Naming, ProposalId, ProposalState, ProposedStudy};
@@ -381,6 +381,82 @@ fn a_consent_without_the_key_that_the_rules_name_by_now_does_not_run() {
     assert!(why.contains("none of the keys that steward_keys names has signed"), "{why}");
     super::look(&pair.house, true).expect("looks");
     assert_eq!(pair.house.store().runs(&id).expect("reads")[0].kind.as_deref(), Some("policy"));
+}
+
+/// What is kept of the own consent, and `service.toml`, may change; what was signed does not.
+#[test]
+fn a_consent_charges_the_lineage_that_it_was_signed_for() {
+    let pair = Pair::new("");
+    let (id, _) = pair.proposed("A question", "");
+    let own = consented(&pair, &id);
+    let against = || {
+        let row = row(&pair, &id);
+        let look = Look::of(&pair.house, &row).expect("looks").expect("there");
+        against_rules(&look).expect("looks")
+    };
+    assert_eq!(against(), None);
+    pair.tightened("lineage = \"trial\"", "lineage = \"fresh\"");
+    let why = against().expect("against it");
+    assert!(
+        why.contains("charged to the lineage fresh, and what was consented to is charged to trial"),
+        "{why}"
+    );
+    // Whoever writes the store as well cannot sign for it.
+    let sql = "UPDATE consents SET lineage = 'fresh'";
+    let raw = || rusqlite::Connection::open(pair.path("service.db")).expect("opens");
+    raw().execute(sql, []).expect("written");
+    let why = against().expect("against it");
+    assert!(why.contains("is not what was signed"), "{why}");
+    raw().execute("UPDATE consents SET lineage = NULL", []).expect("written");
+    assert!(against().expect("against it").contains("is not what was signed"), "nor as one of before");
+    // A consent of before binds the data alone.
+    let before = OwnConsent { lineage: None, ..own };
+    assert!(before.opens(&statements::commit_to_data(&before.salt, &before.tag, None)));
+    assert!(!before.opens(&pair.terms(&id).data));
+}
+
+#[test]
+fn a_consent_allows_no_more_delta_than_a_study_may_have() {
+    let pair = Pair::new("");
+    let (id, _) = pair.proposed("A question", "");
+    let peer = pair.peer.fingerprint().to_string();
+    let hex = |byte: u8| base::hex(&[byte; 32]);
+    let program = pair.house.store().standing(&id).expect("reads").expect("there").proposed().program;
+    // A match has 10⁻⁶, all that a study may have; four are charged where five runs may begin anew.
+    let weighed = WeighedStudy {
+        tag: hex(2),
+        version: hex(3),
+        program: base::hex(&program),
+        charges: vec![WeighedCharge {
+            viewer: Some(peer),
+            release: "1/10".to_owned(),
+            sizes: ["1/100".to_owned(), "1/1000000".to_owned()],
+        }],
+        rows: 1,
+        refusals: Vec::new(),
+    };
+    let against = |runs| {
+        let settings = pair.house.rules().settings;
+        crate::agree::stands_against(&settings, runs, &weighed).expect("numbers").join("\n")
+    };
+    assert_eq!([1, 2].map(against), ["", ""]);
+    assert!(against(3).contains("and a study may have at most 1e-6 (policy.max_delta)"), "{}", against(3));
+    let rules = pair.house.store().accepted().expect("reads").map(|accepted| accepted.hash);
+    let (by, words) = (crate::store::COMMAND_LINE.to_owned(), "read".to_owned());
+    let order = AgreeOrder { by, id, data: "trial".to_owned(), runs: 5, days: 30, words, rules };
+    let settings = pair.house.rules().settings;
+    let why = agree(pair.house.store(), &settings, &order, &weighed).expect_err("too much").to_string();
+    assert!(why.contains("let fewer runs begin anew"), "{why}");
+    agree(pair.house.store(), &settings, &AgreeOrder { runs: 2, ..order }, &weighed).expect("consents");
+    // Where the rule becomes tighter, what was consented to before does not run.
+    let against = || {
+        let row = row(&pair, &id);
+        let look = Look::of(&pair.house, &row).expect("looks").expect("there");
+        against_rules(&look).expect("looks").unwrap_or_default()
+    };
+    assert!(!against().contains("all matches that it allows"), "{}", against());
+    pair.tightened("max_delta = \"1e-6\"", "max_delta = \"1e-7\"");
+    assert!(against().contains("all matches that it allows"), "{}", against());
 }
 
 #[test]

@@ -99,6 +99,7 @@ impl FoundDifferences {
     fn data_set(&mut self, before: &DataSet, after: &DataSet) {
         self.note("path", other(&before.path, &after.path));
         self.note("lineage", other(&before.lineage, &after.lineage));
+        self.note("salt", other(&before.salt, &after.salt));
         self.note("columns", longer(&before.columns, &after.columns));
         self.note("peers", longer(&before.peers, &after.peers));
         self.note("stewards", longer(&before.stewards, &after.stewards));

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Rules of `[data]` and `[policy]` that are about the machine, and are changed on it.
-const OF_THE_MACHINE: [&str; 3] = ["path", "lineage", "notify"];
+const OF_THE_MACHINE: [&str; 4] = ["path", "lineage", "salt", "notify"];
 
 /// The names of all rules that could be changed in a text, with what it says of each; none: nothing.
 #[must_use]

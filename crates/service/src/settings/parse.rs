@@ -31,12 +31,13 @@ const ROOT: &[&str] = &[
     "policy",
     "keep",
 ];
-const WEB: &[&str] = &["listen", "names", "tls", "proxy"];
+const WEB: &[&str] = &["listen", "names", "tls", "proxy", "metrics"];
 pub(super) const PEER: &[&str] =
     &["key", "address", "run_ports", "proposals_open", "proposals_per_day", "kinds"];
 pub(super) const DATA: &[&str] = &[
     "path",
     "lineage",
+    "salt",
     "columns",
     "peers",
     "stewards",
@@ -83,7 +84,7 @@ pub(super) fn parse(file: &str, home: &Path, text: &str) -> Result<HouseSettings
         Ok(home.join(root.need(key, example)?.text()?))
     };
     let peers = named(&root, "peers", peer)?;
-    let data = named(&root, "data", |item| data_set(item, &peers))?;
+    let data = named(&root, "data", |item| data_set(item, home, &peers))?;
     let policy = policy(root.get("policy"), &data)?;
     let settings = HouseSettings {
         name: root.need("name", "name = \"hospitals\"")?.name()?.to_owned(),
@@ -145,7 +146,7 @@ fn named<T>(
 
 fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error> {
     let listen = SocketAddr::from(([127, 0, 0, 1], 8443));
-    let mut web = WebSettings { listen, names: Vec::new(), tls: None, proxy: None };
+    let mut web = WebSettings { listen, names: Vec::new(), tls: None, proxy: None, metrics: None };
     let Some(item) = item else { return Ok(web) };
     let section = item.section(WEB)?;
     if let Some(item) = section.get("listen") {
@@ -164,6 +165,7 @@ fn web(item: Option<TomlItem<'_, '_>>, home: &Path) -> Result<WebSettings, Error
         web.tls = Some((path("cert")?, path("key")?));
     }
     web.proxy = section.get("proxy").map(|item| proxy(&item, home)).transpose()?;
+    web.metrics = section.get("metrics").map(|item| Ok::<_, Error>(home.join(item.text()?))).transpose()?;
     if web.names.is_empty() && !web.listen.ip().is_loopback() {
         return Err(section.error(
             "[web] listens beyond this machine and has no names, so that no browser would be answered; add: \
@@ -229,7 +231,11 @@ fn peer(item: &TomlItem<'_, '_>) -> Result<ServicePeer, Error> {
     })
 }
 
-fn data_set(item: &TomlItem<'_, '_>, known: &BTreeMap<String, ServicePeer>) -> Result<DataSet, Error> {
+fn data_set(
+    item: &TomlItem<'_, '_>,
+    home: &Path,
+    known: &BTreeMap<String, ServicePeer>,
+) -> Result<DataSet, Error> {
     let section = item.section(DATA)?;
     let path = section.need("path", "path = \"admissions/\"")?;
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -257,6 +263,7 @@ fn data_set(item: &TomlItem<'_, '_>, known: &BTreeMap<String, ServicePeer>) -> R
     Ok(DataSet {
         path: path.text()?.to_owned(),
         lineage: section.need("lineage", "lineage = \"admissions\"")?.name()?.to_owned(),
+        salt: section.get("salt").map(|item| item.text().map(|text| home.join(text))).transpose()?,
         columns: texts(&section, "columns", |item| item.text().map(str::to_owned))?,
         peers,
         stewards,

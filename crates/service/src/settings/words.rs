@@ -45,6 +45,12 @@ fn web(web: &WebSettings) -> Vec<String> {
             proxy.user_header
         )
     }));
+    all.extend(web.metrics.as_ref().map(|socket| {
+        format!(
+            "Programs of its user and group read numbers on {}: how many, and no names.",
+            socket.display()
+        )
+    }));
     if !web.listen.ip().is_loopback() {
         all.push(
             "It can be reached from other machines: it is for this organisation's own network, and nobody \
@@ -119,6 +125,9 @@ fn data(data: &DataSet, columns: bool) -> Vec<String> {
         }
         .to_owned(),
     );
+    if data.salt.is_some() {
+        all.push("It has the salt of studies that servers match.".to_owned());
+    }
     if data.two_person {
         all.push("Two stewards must agree.".to_owned());
     }
@@ -144,7 +153,7 @@ fn studies(policy: &ServicePolicy) -> Vec<String> {
     if !policy.auto.is_empty() {
         let one = |auto: &AutoStudy| match &auto.data {
             Some(data) => format!("{} with {data}", auto.study),
-            None => format!("{} with the only data set", auto.study),
+            None => format!("{} with the only data set, or as a server without data", auto.study),
         };
         all.push(format!(
             "Without a steward, once: {}. Budget and rules hold for them, too.",

@@ -3,13 +3,16 @@
 
 use super::accounts::{grants_of, living_in};
 use super::studies::{failed, say_in};
-use super::{ALREADY_OPEN, COMMAND_LINE, OwnConsent, RecordedAct, Speaker, Store, write_down};
+use super::{ALREADY_OPEN, COMMAND_LINE, RecordedAct, Speaker, Store, write_down};
 use crate::agree::BY_RULE;
 use crate::roles::{Action, Asker, StudySubject, Subject, may};
+use crate::serving::{NO_DATA, may_serve};
 use base::Error;
 use net::KeyFingerprint;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use statements::{ConsentTerms, ProposalId, ProposalRecord, Said, SignedStatement, StewardSeal};
+use statements::{
+    ConsentTerms, ProposalId, ProposalRecord, Said, SignedStatement, StewardSeal, commit_to_data,
+};
 use study::StudyHash;
 
 const CHANGED: &str = "the rules, or who may decide, changed while the files were read, so nothing was \
@@ -43,6 +46,37 @@ pub struct ApprovalRow {
     pub at: u64,
     /// To what.
     pub terms: ApprovedTerms,
+}
+
+/// What only this organisation knows of its consent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnConsent {
+    /// Who gave it.
+    pub by: String,
+    /// The data set.
+    pub data: String,
+    /// Opens the commitment to the data.
+    pub salt: [u8; 32],
+    /// The name that the data have in the ledger.
+    pub tag: [u8; 32],
+    /// Stands for the files as they lay there when they were checked ([`crate::findings::version`]).
+    pub version: [u8; 32],
+    /// The text that the steward read.
+    pub words: String,
+    /// The newest row of the ledger's debits before: what was charged up to it was charged before.
+    pub after: u64,
+    /// The name of other data that a person has taken for those of the consent since.
+    pub taken: Option<[u8; 32]>,
+    /// The lineage that is charged; none: the consent is of before it was bound.
+    pub lineage: Option<String>,
+}
+
+impl OwnConsent {
+    /// Whether this is what a consent with this commitment was signed for.
+    #[must_use]
+    pub fn opens(&self, commitment: &[u8; 32]) -> bool {
+        commit_to_data(&self.salt, &self.tag, self.lineage.as_deref()) == *commitment
+    }
 }
 
 /// By what right a consent is signed.
@@ -91,16 +125,36 @@ impl Store {
                 return Err(Error::refused("these data take the signature of a steward's own key"));
             }
             let record = say_in(write, &speaker, id, known.as_deref(), Said::Consent(Box::new(terms)))?;
-            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version, debits) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-            let OwnConsent { by, data, salt, tag, words, version, after, .. } = own;
-            let values = params![id.0, by, data, salt, tag, words, version, after.cast_signed()];
+            let sql = "INSERT INTO consents (proposal, by, data, salt, tag, words, version, debits, lineage) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+            let OwnConsent { by, data, salt, tag, words, version, after, lineage, .. } = own;
+            let values = params![id.0, by, data, salt, tag, words, version, after.cast_signed(), lineage];
             write.execute(sql, values).map_err(failed)?;
+            let data = Some(&own.data).filter(|data| *data != NO_DATA);
             write
-                .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, own.data])
+                .execute("UPDATE proposals SET data = ?2 WHERE id = ?1", params![id.0, data])
                 .map_err(failed)?;
             write.execute("DELETE FROM requests WHERE proposal = ?1", [id.0]).map_err(failed)?;
             Ok(record)
+        })
+    }
+
+    /// What only this organisation knows of its consent.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn own_consent(&self, id: &ProposalId) -> Result<Option<OwnConsent>, Error> {
+        let sql = "SELECT by, data, salt, tag, words, version, debits, taken_tag, lineage FROM consents \
+                   WHERE proposal = ?1";
+        self.read(|connection| {
+            let row = |row: &Row<'_>| {
+                let (by, data, salt) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                let (tag, words, version) = (row.get(3)?, row.get(4)?, row.get(5)?);
+                let (after, taken) = (row.get::<_, i64>(6)?.unsigned_abs(), row.get(7)?);
+                let lineage = row.get(8)?;
+                Ok(OwnConsent { by, data, salt, tag, version, words, after, taken, lineage })
+            };
+            connection.query_row(sql, [id.0], row).optional()
         })
     }
 
@@ -298,6 +352,9 @@ fn decides(
     let Some(number) = living_in(connection, account)? else { return Ok(false) };
     let grants = grants_of(connection, number)?;
     let asker = Asker { name: account.to_owned(), grants, separate: right.separate };
+    if data == NO_DATA {
+        return Ok(may_serve(&asker, &by));
+    }
     let subject = StudySubject { by: &by, data: Some(data), given: false };
     let named = right.stewards.iter().any(|steward| steward == account);
     Ok(named && may(&asker, Action::Decide, Subject::Study(subject)))

@@ -9,7 +9,7 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 11] = [
+const STEPS: [LayoutStep; 12] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
@@ -21,12 +21,13 @@ const STEPS: [LayoutStep; 11] = [
     |transaction| Ok(transaction.execute_batch(REQUESTS)?),
     |transaction| Ok(transaction.execute_batch(TOKENS)?),
     |transaction| Ok(transaction.execute_batch(TAKEN)?),
+    |transaction| Ok(transaction.execute_batch(LINEAGE)?),
 ];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
 
 /// The version that this program writes.
-const VERSION: i32 = STEPS.len() as i32;
+pub(super) const VERSION: i32 = STEPS.len() as i32;
 
 const V1: &str = "
 CREATE TABLE accounts (
@@ -337,6 +338,12 @@ const TAKEN: &str = "
 ALTER TABLE consents ADD COLUMN taken_tag BLOB;
 UPDATE consents SET version = zeroblob(32) WHERE taken = 1;
 ALTER TABLE consents DROP COLUMN taken;
+";
+
+/// The lineage that a consent is charged to. Those of before did not bind it.
+const LINEAGE: &str = "
+ALTER TABLE consents ADD COLUMN lineage TEXT;
+ALTER TABLE requests ADD COLUMN lineage TEXT;
 ";
 
 /// Why a step was not made.

@@ -29,7 +29,8 @@ impl Store {
     /// When the store cannot be written.
     pub fn keep_request(&self, act: &RecordedAct<'_>, asked: &SealRequest) -> Result<(), Error> {
         let sql = "INSERT OR REPLACE INTO requests (proposal, at, by, data, request, words, salt, tag, \
-                   version, rules, days) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+                   version, rules, days, lineage) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let SealRequest { request, own, rules, days } = asked;
         let values = params![
             request.proposal.0,
@@ -42,7 +43,8 @@ impl Store {
             own.tag,
             own.version,
             rules,
-            days.cast_signed()
+            days.cast_signed(),
+            own.lineage
         ];
         self.act(act, |transaction| transaction.execute(sql, values).map(drop))
     }
@@ -52,13 +54,14 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn request(&self, id: &ProposalId, now: u64) -> Result<Option<SealRequest>, Error> {
-        let sql = "SELECT by, data, request, words, salt, tag, version, rules, days FROM requests \
+        let sql = "SELECT by, data, request, words, salt, tag, version, rules, days, lineage FROM requests \
                    WHERE proposal = ?1 AND at > ?2";
         let row = |row: &Row<'_>| {
             let (by, data, words) = (row.get(0)?, row.get(1)?, row.get(3)?);
             let (salt, tag, version) = (row.get(4)?, row.get(5)?, row.get(6)?);
             // What is charged counts from when it is signed.
-            let own = OwnConsent { by, data, salt, tag, version, words, after: 0, taken: None };
+            let (taken, lineage) = (None, row.get(9)?);
+            let own = OwnConsent { by, data, salt, tag, version, words, after: 0, taken, lineage };
             let (bytes, rules, days) = (row.get::<_, Vec<u8>>(2)?, row.get(7)?, row.get::<_, i64>(8)?);
             let request = ConsentRequest::read(&bytes);
             Ok(request.map(|request| SealRequest { request, own, rules, days: days.unsigned_abs() }))

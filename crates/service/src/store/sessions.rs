@@ -9,9 +9,9 @@ use base::Error;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// A session that is not used for so long ends.
-const IDLE_SECONDS: u64 = 30 * 60;
+pub(super) const IDLE_SECONDS: u64 = 30 * 60;
 /// A session ends after so long, however it is used.
-const SESSION_SECONDS: u64 = 12 * 3600;
+pub(super) const SESSION_SECONDS: u64 = 12 * 3600;
 /// How long a password that was given counts as given just now.
 const PROVEN_SECONDS: u64 = 5 * 60;
 /// How often it is written down that a session is used.

@@ -108,27 +108,6 @@ pub struct SeenBy<'a> {
     pub undecided: bool,
 }
 
-/// What only this organisation knows of its consent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnConsent {
-    /// Who gave it.
-    pub by: String,
-    /// The data set.
-    pub data: String,
-    /// Opens the commitment to the data.
-    pub salt: [u8; 32],
-    /// The name that the data have in the ledger.
-    pub tag: [u8; 32],
-    /// Stands for the files as they lay there when they were checked ([`crate::findings::version`]).
-    pub version: [u8; 32],
-    /// The text that the steward read.
-    pub words: String,
-    /// The newest row of the ledger's debits before: what was charged up to it was charged before.
-    pub after: u64,
-    /// The name of other data that a person has taken for those of the consent since.
-    pub taken: Option<[u8; 32]>,
-}
-
 /// How far an own statement has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxRow {
@@ -356,24 +335,6 @@ impl Store {
     /// When the store cannot be read.
     pub fn proposal_of(&self, study: &StudyHash) -> Result<Option<ProposalRow>, Error> {
         self.read(|connection| proposal_of(connection, study))
-    }
-
-    /// What only this organisation knows of its consent.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn own_consent(&self, id: &ProposalId) -> Result<Option<OwnConsent>, Error> {
-        let sql =
-            "SELECT by, data, salt, tag, words, version, debits, taken_tag FROM consents WHERE proposal = ?1";
-        self.read(|connection| {
-            let row = |row: &Row<'_>| {
-                let (by, data, salt) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                let (tag, words, version) = (row.get(3)?, row.get(4)?, row.get(5)?);
-                let (after, taken) = (row.get::<_, i64>(6)?.unsigned_abs(), row.get(7)?);
-                Ok(OwnConsent { by, data, salt, tag, version, words, after, taken })
-            };
-            connection.query_row(sql, [id.0], row).optional()
-        })
     }
 
     /// How far own statements about a proposal have come, oldest first.

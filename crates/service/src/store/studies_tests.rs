@@ -100,12 +100,13 @@ fn terms(data: [u8; 32]) -> ConsentTerms {
 fn own_consent(by: &str) -> OwnConsent {
     let (by, data) = (by.to_owned(), "trial".to_owned());
     let words = "what a steward read".to_owned();
-    OwnConsent { by, data, salt: [1; 32], tag: [2; 32], version: [3; 32], words, after: 0, taken: None }
+    let (salt, tag, version, lineage) = ([1; 32], [2; 32], [3; 32], Some("admissions".to_owned()));
+    OwnConsent { by, data, salt, tag, version, words, after: 0, taken: None, lineage }
 }
 
 fn consent(side: &Side, record: &ProposalRecord) {
     let own = own_consent(COMMAND_LINE);
-    let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+    let terms = terms(statements::commit_to_data(&own.salt, &own.tag, own.lineage.as_deref()));
     let right = ConsentRight { rules: None, stewards: &[], separate: true, approval: None, keys: &[] };
     side.store.consent(side.speaker(), &record.id(), terms, &own, &right).expect("consents");
     assert_eq!(side.store.own_consent(&record.id()).expect("reads"), Some(own));
@@ -177,7 +178,7 @@ fn who_lost_the_role_or_the_rules_signs_nothing() {
         ConsentRight { rules: Some([1; 32]), stewards: &stewards, separate: true, approval: None, keys: &[] };
     let consents = |by: &str, right: &ConsentRight<'_>| {
         let own = own_consent(by);
-        let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+        let terms = terms(statements::commit_to_data(&own.salt, &own.tag, own.lineage.as_deref()));
         store.consent(a.speaker(), &record.id(), terms, &own, right).map(drop)
     };
     let refused = |by: &str, right: &ConsentRight<'_>| {
@@ -199,7 +200,7 @@ fn who_lost_the_role_or_the_rules_signs_nothing() {
     a.store.add_account(&act("stella"), &[of("trial")]).expect("added").expect("new");
     a.store.end_account(&act("stella")).expect("ended");
     let (own, right) = (own_consent("stella"), ConsentRight { rules: None, ..right });
-    let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+    let terms = terms(statements::commit_to_data(&own.salt, &own.tag, own.lineage.as_deref()));
     assert!(a.store.consent(a.speaker(), &record.id(), terms, &own, &right).is_err(), "the account is ended");
 }
 
@@ -222,7 +223,7 @@ fn the_first_of_two_stewards_agrees_to_something_in_particular() {
         ConsentRight { rules: None, stewards: &stewards, separate: true, approval: Some(&asked), keys: &[] };
     let own = own_consent("otto");
     let signs = || {
-        let terms = terms(statements::commit_to_data(&own.salt, &own.tag));
+        let terms = terms(statements::commit_to_data(&own.salt, &own.tag, own.lineage.as_deref()));
         store.consent(a.speaker(), &record.id(), terms, &own, &right)
     };
     let others = [

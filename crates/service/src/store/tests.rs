@@ -240,12 +240,24 @@ fn what_fails_changes_nothing_and_writes_no_line() {
     assert_eq!(store.acts_of("olga", 100).expect("reads").len(), before);
 }
 
-/// Stores that earlier versions wrote, as text.
-const FIXTURES: [&str; 1] = [include_str!("fixtures/v1.sql")];
+/// Stores of each version of the layout that a commit of the main branch had, as text.
+const FIXTURES: [(i32, &str); 9] = [
+    (1, include_str!("fixtures/v1.sql")),
+    (2, include_str!("fixtures/v2.sql")),
+    (3, include_str!("fixtures/v3.sql")),
+    (5, include_str!("fixtures/v5.sql")),
+    (6, include_str!("fixtures/v6.sql")),
+    (7, include_str!("fixtures/v7.sql")),
+    (9, include_str!("fixtures/v9.sql")),
+    (10, include_str!("fixtures/v10.sql")),
+    (11, include_str!("fixtures/v11.sql")),
+];
 
 #[test]
 fn stores_of_before_are_read_and_brought_up_to_date() {
-    for (version, fixture) in (1..).zip(FIXTURES) {
+    let newest = FIXTURES[FIXTURES.len() - 1].0;
+    assert_eq!(newest + 1, layout::VERSION, "keep a store of the layout before: sqlite3 service.db .dump");
+    for (version, fixture) in FIXTURES {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("service.db");
         rusqlite::Connection::open(&path).and_then(|made| made.execute_batch(fixture)).expect("a fixture");
@@ -254,13 +266,85 @@ fn stores_of_before_are_read_and_brought_up_to_date() {
         assert_eq!((account.state, account.grants.len()), (AccountState::Active, 1));
         assert_eq!(store.checks_of("a", 9).expect("reads").len(), 1);
         assert_eq!(store.accepted().expect("reads").expect("accepted").by, COMMAND_LINE);
-        let acts = store.acts_of("ann", 9).expect("reads");
-        assert_eq!((acts[0].what.as_str(), acts[0].at), ("account added", NOW));
+        let acts = store.acts_of("ann", 99).expect("reads");
+        let first = acts.last().expect("written down");
+        assert_eq!((first.what.as_str(), first.at), ("account added", NOW));
+        if version >= 3 {
+            studies_of(version, &store);
+        }
+        if version >= 5 {
+            what_people_have(version, &store);
+        }
         drop(store);
         Store::open(&path).expect("and again");
-        let log = trail::verify(&rusqlite::Connection::open(&path).expect("opens")).expect("a chain");
-        assert_eq!(log.last, 1);
+        let raw = rusqlite::Connection::open(&path).expect("opens");
+        let log = trail::verify(&raw).expect("a chain");
+        assert!(log.last == 1 || version > 1, "{log:?}");
+        assert_eq!(schema(&raw), schema(&Store::open(&folder.path().join("new")).expect("made").lock()));
     }
+}
+
+/// Tables with their columns, indices and triggers: a store that was brought up to date is as a new one.
+fn schema(connection: &rusqlite::Connection) -> Vec<String> {
+    let sql = "SELECT o.type || ' ' || o.name || ' ' || coalesce((SELECT group_concat(c.name || ' ' || \
+               c.type || ' ' || c.\"notnull\" || ' ' || coalesce(c.dflt_value, '-')) \
+               FROM pragma_table_info(o.name) AS c), '') FROM sqlite_schema AS o ORDER BY o.type, o.name";
+    let mut select = connection.prepare(sql).expect("reads");
+    let rows = select.query_map([], |row| row.get(0)).expect("reads");
+    rows.collect::<Result<_, _>>().expect("reads")
+}
+
+/// One study that was answered, and one that is open.
+fn studies_of(version: i32, store: &Store) {
+    let rows = store.list(&ProposalFilter::default(), None).expect("reads");
+    let [open, answered] = &rows[..] else { panic!("version {version}: {} studies", rows.len()) };
+    for row in [open, answered] {
+        let record = store.standing(&row.id).expect("reads").expect("is there");
+        assert_eq!(record.study(), row.study, "what was signed is read and checked");
+    }
+    let record = store.standing(&answered.id).expect("reads").expect("is there");
+    let own = store.own_consent(&answered.id).expect("reads").expect("consented");
+    let terms = record.terms(record.proposer()).expect("consented");
+    assert!(own.lineage.is_none() && own.opens(&terms.data), "consents of before bind the data alone");
+    let taken = (version == 11).then_some([9; 32]);
+    // Of data that were taken the name was not kept: they are taken once more.
+    let seen = if (7..11).contains(&version) { [0; 32] } else { [3; 32] };
+    assert_eq!((own.taken, own.version), (taken, seen), "version {version}");
+    let runs = store.runs(&answered.id).expect("reads");
+    assert_eq!(runs[0].outcome.as_deref(), Some("answered"));
+    assert_eq!(store.lines(&answered.id, 1, 0, 9).expect("reads").len(), 1);
+    let report = store.report_file(&answered.id, "report.json").expect("reads").expect("is there");
+    assert_eq!(&report.content[..], b"{}");
+    assert!(store.own_consent(&open.id).expect("reads").is_none());
+    assert_eq!(store.is_unheard(&open.id).expect("reads"), version >= 7);
+    let asked = store.request(&open.id, NOW).expect("reads");
+    assert_eq!(asked.map(|asked| (asked.own.lineage, asked.days)), (version >= 9).then_some((None, 30)));
+    // Who agreed before it was kept to what agrees again.
+    assert_eq!(store.approvals(&open.id, NOW).expect("reads").len(), usize::from(version >= 6));
+}
+
+/// What people have beside what organisations say.
+fn what_people_have(version: i32, store: &Store) {
+    let rows = store.list(&ProposalFilter::default(), None).expect("reads");
+    assert_eq!(store.drafts("ann").expect("reads")[0].title, "A draft");
+    assert_eq!(store.given_to(&rows[1].id).expect("reads"), ["vic"]);
+    let weighed = store.weighed(&rows[0].id).expect("reads").expect("is there");
+    assert_eq!((&*weighed.1, &*weighed.2), ("a", "too few rows"));
+    let paused = if version >= 9 { ("ann".to_owned(), true) } else { (String::new(), false) };
+    assert_eq!(store.paused_by("clinic").expect("reads"), Some(paused));
+    let count = |table: &str| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        store.lock().query_row(&sql, [], |row| row.get::<_, u32>(0)).expect("reads")
+    };
+    assert_eq!(["confirmations", "recovery", "copies"].map(count), [1; 3]);
+    let tokens = store.tokens_of(Some("ann")).expect("reads");
+    assert_eq!(
+        tokens.iter().map(|token| token.name.as_str()).collect::<Vec<_>>(),
+        match version {
+            10.. => vec!["night"],
+            _ => Vec::new(),
+        }
+    );
 }
 
 #[test]

@@ -9,8 +9,8 @@ use rusqlite::{Connection, params};
 use statements::{KeptStatement, ProposalId, SignedStatement};
 
 /// Why nothing is said on a proposal.
-pub const UNHEARD: &str = "the other side has not been heard since this service began, or has more of what \
-                           was said here than this store: nothing is said on this study before both have \
+pub const UNHEARD: &str = "another party has not been heard since this service began, or has more of what \
+                           was said here than this store: nothing is said on this study before all have \
                            the same";
 /// Own statements that a party sends back at once.
 const SENT_BACK: u32 = 64;

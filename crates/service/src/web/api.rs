@@ -6,6 +6,7 @@ mod document;
 mod door;
 mod drafts;
 mod here;
+mod rehearsals;
 mod routes;
 mod shapes;
 mod stop;

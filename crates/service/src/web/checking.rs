@@ -12,10 +12,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a check may take.
-const TIME: Duration = Duration::from_secs(30 * 60);
+/// What reads data, and how long it may take.
+pub const CHECK: ChildRule = ChildRule { what: "check", minutes: 30 };
 /// Checks at a time.
 const AT_ONCE: usize = 2;
+/// What a child is called in messages, and how long it may take.
+#[derive(Clone, Copy)]
+pub struct ChildRule {
+    /// A word for it.
+    pub what: &'static str,
+    /// Minutes after which it is ended.
+    pub minutes: u64,
+}
+
 /// How often the end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -63,7 +72,7 @@ pub fn start(house: &House, by: &str, data: &str) -> Result<bool, Error> {
     command.args(["service", "data", "--child", "--json"]).arg(&house.path).arg(data);
     let (by, data, checking) = (by.to_owned(), data.to_owned(), house.checking.clone());
     let store = house.store.clone();
-    watch(command, text, move |found| {
+    watch(command, text, CHECK, move |found| {
         // Where it cannot be kept, the page goes on showing the check before.
         let _ = store.keep_check(&by, &data, super::now(), &found);
         checking.end(&data);
@@ -71,18 +80,19 @@ pub fn start(house: &House, by: &str, data: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Runs a check, tells it the rules, and says what it said. The thread that starts it waits for it: a child
-/// that ends with its parent ends with the thread that started it.
+/// Runs a child, tells it what it has to know, and says what it said. The thread that starts it waits for it:
+/// a child that ends with its parent ends with the thread that started it.
 pub fn watch(
     mut command: Command,
-    rules: String,
+    input: String,
+    rule: ChildRule,
     told: impl FnOnce(String) + Send + 'static,
 ) -> JoinHandle<()> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     std::thread::spawn(move || {
         told(match command.spawn() {
-            Ok(child) => wait(child, &rules),
-            Err(error) => failed(&format!("the check cannot be started: {error}")),
+            Ok(child) => wait(child, &input, rule),
+            Err(error) => failed(&format!("the {} cannot be started: {error}", rule.what)),
         });
     })
 }
@@ -91,9 +101,9 @@ fn failed(message: &str) -> String {
     json!({ "error": { "message": message } }).to_string()
 }
 
-/// What a check said, or why it said nothing.
-fn wait(mut child: Child, rules: &str) -> String {
-    let begun = Instant::now();
+/// What a child said, or why it said nothing.
+fn wait(mut child: Child, input: &str, ChildRule { what, minutes }: ChildRule) -> String {
+    let (begun, time) = (Instant::now(), Duration::from_secs(minutes * 60));
     let reader = child.stdout.take().map(|mut out| {
         std::thread::spawn(move || {
             let mut text = String::new();
@@ -101,24 +111,22 @@ fn wait(mut child: Child, rules: &str) -> String {
         })
     });
     // One that does not read them has failed, and says why.
-    let _ = child.stdin.take().map(|mut to| to.write_all(rules.as_bytes()));
+    let _ = child.stdin.take().map(|mut to| to.write_all(input.as_bytes()));
     loop {
         match child.try_wait() {
-            Ok(None) if begun.elapsed() > TIME => {
+            Ok(None) if begun.elapsed() > time => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return failed("the check took longer than 30 minutes and was ended");
+                return failed(&format!("the {what} took longer than {minutes} minutes and was ended"));
             }
             Ok(None) => std::thread::sleep(LOOK),
             Ok(Some(_)) | Err(_) => break,
         }
     }
     let said = reader.and_then(|reader| reader.join().ok()).and_then(Result::ok).unwrap_or_default();
-    match read(&said) {
-        Err(_) if !said.trim_start().starts_with('{') => {
-            failed("the check ended without a word: too little memory?")
-        }
-        _ => said,
+    match said.trim_start().starts_with('{') {
+        true => said,
+        false => failed(&format!("the {what} ended without a word: too little memory?")),
     }
 }
 
@@ -133,7 +141,7 @@ mod tests {
         let asked = std::thread::spawn(move || {
             let mut command = Command::new("setpriv");
             command.args(["--pdeathsig", "TERM", "sh", "-c", "read rules; sleep 1; echo \"{$rules}\""]);
-            watch(command, "1\n".to_owned(), move |found| _ = tell.send(found))
+            watch(command, "1\n".to_owned(), CHECK, move |found| _ = tell.send(found))
         });
         let watching = asked.join().expect("it asks and goes");
         assert_eq!(told.recv().expect("it is told"), "{1}\n");

@@ -108,7 +108,13 @@ mod tests {
 
     fn web(listen: &str, names: &[&str]) -> WebSettings {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        WebSettings { listen: listen.parse().expect("an address"), names, tls: None, proxy: None }
+        WebSettings {
+            listen: listen.parse().expect("an address"),
+            names,
+            tls: None,
+            proxy: None,
+            metrics: None,
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub async fn guard(State(house): State<Arc<House>>, request: Request, next: Next
         Some(answer) => answer.into_response(),
         None => next.run(request).await,
     };
+    house.answers.take(response.status());
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
         headers.entry(HeaderName::from_static(name)).or_insert(HeaderValue::from_static(value));

@@ -6,7 +6,7 @@ use super::demo::plain_cookies;
 use super::door::{ByProxy, ClientAddress};
 use super::guard::{from_another_site, guard};
 use super::places::HeldPlaces;
-use super::{House, certificate, pages, watch};
+use super::{House, certificate, metrics, pages, watch};
 use crate::settings::WebProxy;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -70,10 +71,16 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         crate::link::run(house.clone()).await?;
         crate::schedule::run(house.clone());
         watch::begin(&house);
+        // Who is told that it listens finds all of its sockets.
+        let proxy = settings.web.proxy.clone();
+        let proxy = proxy.map(|proxy| proxy_socket(&proxy).map(|socket| (socket, proxy))).transpose()?;
+        if let Some(path) = &settings.web.metrics {
+            metrics::begin(&house, path)?;
+        }
         ready(&Listening { url: house.url(), address, certificate })?;
         let router = router(house);
-        if let Some(proxy) = settings.web.proxy.clone() {
-            tokio::spawn(hear(proxy_socket(&proxy)?, proxy, router.clone()));
+        if let Some((socket, proxy)) = proxy {
+            tokio::spawn(hear(socket, proxy, router.clone()));
         }
         let places = HeldPlaces::new(CONNECTIONS, FROM_ADDRESS);
         loop {
@@ -109,21 +116,46 @@ pub fn router(house: Arc<House>) -> Router {
     }
 }
 
-/// The socket of the proxy. One that an earlier process left there is taken away.
+/// The socket of the proxy.
 ///
 /// # Errors
 /// When it cannot be made.
 pub fn proxy_socket(proxy: &WebProxy) -> Result<UnixListener, Error> {
-    let failed = |e: std::io::Error| Error::io(format!("cannot listen on {}", proxy.socket.display()), &e);
-    let is_socket = |file: std::fs::Metadata| std::os::unix::fs::FileTypeExt::is_socket(&file.file_type());
-    if std::fs::symlink_metadata(&proxy.socket).is_ok_and(is_socket) {
-        std::fs::remove_file(&proxy.socket).map_err(failed)?;
-    }
-    let listener = UnixListener::bind(&proxy.socket).map_err(failed)?;
     // Who connects is looked at, whoever may.
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    std::fs::set_permissions(&proxy.socket, mode).map_err(failed)?;
+    socket(&proxy.socket, 0o666)
+}
+
+/// A socket in the file system. One that an earlier process left there is taken away.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn socket(path: &Path, mode: u32) -> Result<UnixListener, Error> {
+    let failed = |e: std::io::Error| Error::io(format!("cannot listen on {}", path.display()), &e);
+    let is_socket = |file: std::fs::Metadata| std::os::unix::fs::FileTypeExt::is_socket(&file.file_type());
+    if std::fs::symlink_metadata(path).is_ok_and(is_socket) {
+        std::fs::remove_file(path).map_err(failed)?;
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(path, mode).map_err(failed)?;
     Ok(listener)
+}
+
+/// Answers whoever may connect to a socket, so many at once.
+pub async fn hear_all(listener: UnixListener, most: usize, router: Router) {
+    let places = HeldPlaces::new(most, most);
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let Some(place) = places.take(String::new()) else { continue };
+        let router = router.clone();
+        tokio::spawn(async move {
+            speak(router, stream, ClientAddress(std::net::Ipv4Addr::LOCALHOST.into()), None).await;
+            drop(place);
+        });
+    }
 }
 
 /// Answers the process of the proxy's user, and nobody else.

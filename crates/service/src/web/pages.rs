@@ -15,6 +15,7 @@ mod own_key;
 pub mod peers;
 pub mod propose;
 pub mod reading;
+pub mod rehearsal;
 mod rules;
 pub mod second;
 mod sign_in;
@@ -95,7 +96,11 @@ fn of_studies() -> Router<Arc<House>> {
         .route("/studies", show(studies::list))
         .route("/studies/new", show(propose::show).merge(propose))
         .route("/drafts/{id}/drop", deed("drop draft", propose::drop_draft))
+        .route("/drafts/{id}/rehearsal", show(rehearsal::show_draft))
+        .route("/drafts/{id}/rehearse", deed("rehearse draft", rehearsal::begin_draft))
         .route("/studies/{hash}", show(study::show))
+        .route("/studies/{hash}/rehearsal", show(rehearsal::show))
+        .route("/studies/{hash}/rehearse", deed("rehearse", rehearsal::begin))
         .route("/studies/{hash}/note", deed("write note", study::note))
         .route("/studies/{hash}/consent", deed("consent", decide::consent))
         .route("/studies/{hash}/disagree", deed("take agreement back", decide::disagree))

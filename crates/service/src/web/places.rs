@@ -31,6 +31,11 @@ impl HeldPlaces {
         *held.entry(of.clone()).or_default() += 1;
         Some(PlaceTaken { places: self.clone(), of })
     }
+
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).values().sum()
+    }
 }
 
 impl Drop for PlaceTaken {

@@ -1,7 +1,10 @@
 //! Pages of studies as requests, without a browser: a registry whose people click, and hospitals whose store
 //! says what an organisation says.
 
+mod forms;
 mod own_key;
+mod serving;
+mod threats;
 mod weighed;
 
 use super::House;
@@ -159,7 +162,11 @@ impl Pair {
         let text = text.replace(keys[0], &self.own.fingerprint().to_string());
         let text = text.replace(keys[1], &self.peer.fingerprint().to_string());
         let text = text.replace("1954 poliomyelitis field trial, placebo-control areas", title);
-        let told = crate::told::tell(&text, "", None).expect("a study");
+        self.proposed_text(&text, note)
+    }
+
+    fn proposed_text(&self, text: &str, note: &str) -> (ProposalId, String) {
+        let told = crate::told::tell(text, "", None).expect("a study");
         let proposed = ProposedStudy {
             text: told.text.clone(),
             program: base::unhex(&told.program).expect("a hash"),
@@ -185,7 +192,7 @@ impl Pair {
             program: record.proposed().program,
             charges: Vec::new(),
             words: digest_of_words("read"),
-            data: commit_to_data(&[1; 32], &[2; 32]),
+            data: commit_to_data(&[1; 32], &[2; 32], Some("trial")),
             expires_ms: row_time() + 86_400_000,
             windows: Vec::new(),
             runs: 2,
@@ -197,7 +204,8 @@ impl Pair {
     pub(crate) fn own_consent(&self) -> OwnConsent {
         let (by, data, words) = (COMMAND_LINE.to_owned(), "trial".to_owned(), "read".to_owned());
         let (salt, tag, version) = ([1; 32], [2; 32], [3; 32]);
-        OwnConsent { by, data, salt, tag, version, words, after: 0, taken: None }
+        let lineage = Some("trial".to_owned());
+        OwnConsent { by, data, salt, tag, version, words, after: 0, taken: None, lineage }
     }
 
     pub(crate) fn act_of(&self, what: &'static str) -> RecordedAct<'static> {
@@ -526,7 +534,7 @@ fn rules_that_were_tightened_hold_for_what_was_agreed_before() {
         let why = waits();
         assert!(why.contains("the rules do not allow it any more: studies with hospitals"), "{why}");
         pair.tightened("peers = []", "peers = [\"hospitals\"]");
-        assert_eq!(waits(), "there is no connection to the other service");
+        assert_eq!(waits(), "there is no connection to hospitals");
         pair.tightened("least_rows = 1", "least_rows = 1\ntwo_person = true");
         assert!(waits().contains("two_person"));
     });
@@ -636,7 +644,8 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
         pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match").says(">Rows</th>");
         let report = pair.ask(&stella, &format!("{path}/report")).await.is(200);
         let report = report.says("all its parties have the same number").says("Shown to stella at registry.");
-        report.says("numbers.xlsx").says("<svg xmlns").says("Disclosed beyond the result");
+        let report = report.says("numbers.xlsx").says("<svg xmlns").says("Disclosed beyond the result");
+        report.says("What is seen on it").says("One row per group: the difference");
         pair.ask(&olga, &format!("{path}/report")).await.is(403);
         pair.ask(&vic, &format!("{path}/report")).await.is(404);
         let give = format!("{path}/report/give");
@@ -648,13 +657,25 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
         // How many rows there are, and what the process said, is not in what was given.
         let run = pair.ask(&vic, &format!("{path}/run")).await.is(200).says("Stage 1, match");
         run.never_says(">Rows</th>").never_says("What the process said");
-        pair.ask(&vic, &format!("{path}/report")).await.is(200).never_says("Given to");
+        let shown = pair.ask(&vic, &format!("{path}/report")).await.is(200);
+        let shown = shown.never_says("Given to");
         pair.ask(&vic, "/").await.is(200).says("Reports for you").says(&format!("{path}/report"));
         for (file, begins) in [("report.json", "{"), ("numbers.csv", "viewer,"), ("public.json", "{")] {
             let got = pair.ask(&vic, &format!("{path}/report/{file}")).await.is(200);
             assert!(got.body.starts_with(begins), "{file}: {}", &got.body[..40]);
         }
-        pair.ask(&vic, &format!("{path}/report/effect.svg")).await;
+        for name in ["forest", "means", "time", "bytes"] {
+            let drawing = pair.ask(&vic, &format!("{path}/report/{name}.svg")).await.is(200);
+            assert!(drawing.body.starts_with("<svg xmlns"), "{name}");
+            let picture = pair.raw(&vic, "GET", &format!("{path}/report/{name}.png"), String::new()).await;
+            assert_eq!(picture.headers()[header::CONTENT_TYPE], "image/png");
+            let picture = axum::body::to_bytes(picture.into_body(), 1 << 24).await.expect("whole");
+            assert!(picture.starts_with(b"\x89PNG"), "{name}");
+            assert!(shown.body.contains(&format!("{path}/report/{name}.png")), "{name}");
+        }
+        for name in ["none.png", "forest.gif", "forest"] {
+            pair.ask(&vic, &format!("{path}/report/{name}")).await.is(404);
+        }
         pair.ask(&vic, &format!("{path}/report/..%2fservice.toml")).await.is(404);
         let read = pair.house.store.acts_of("vic", 50).expect("reads");
         let read: Vec<&str> = read.iter().map(|act| act.what.as_str()).collect();

@@ -13,6 +13,7 @@ use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use trail::{LogWitness, LogWitnesses, TrailScope, VerifiedLog, WitnessStanding};
@@ -24,7 +25,11 @@ const DAY: u64 = 24 * 3600;
 
 /// What was seen at the last look.
 #[derive(Default)]
-pub struct LogWatch(Mutex<LogLook>);
+pub struct LogWatch {
+    last: Mutex<LogLook>,
+    /// The first look of a process reads all statements, which takes its time where there are many.
+    begins: AtomicBool,
+}
 
 /// What a look found.
 #[derive(Default)]
@@ -48,8 +53,22 @@ pub struct LogLook {
 impl LogWatch {
     /// What was seen.
     pub fn seen(&self) -> MutexGuard<'_, LogLook> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+
+    /// Whether the first look is not over yet: until then nobody knows what peers have seen of this log.
+    pub fn begins(&self) -> bool {
+        self.begins.load(Ordering::Acquire)
+    }
+}
+
+/// How this log stands to what others have seen, and their logs to what was seen here.
+#[derive(Default)]
+struct LogsCompared {
+    of_own: Vec<(String, LogWitness, WitnessStanding)>,
+    restored_ms: u64,
+    contradicted_by: Vec<KeyFingerprint>,
+    of_peers: Vec<(String, LogWitness, bool)>,
 }
 
 impl LogLook {
@@ -83,10 +102,12 @@ impl LogLook {
 
 /// Begins to look, now and every minute from then on.
 pub fn begin(house: &Arc<House>) {
+    house.watch.begins.store(true, Ordering::Release);
     let house = Arc::downgrade(house);
     std::thread::spawn(move || {
         while let Some(house) = house.upgrade() {
             look(&house, now());
+            house.watch.begins.store(false, Ordering::Release);
             drop(house);
             std::thread::sleep(EVERY);
         }
@@ -99,49 +120,60 @@ pub fn look(house: &House, now: u64) {
     let due = now.saturating_sub(house.watch.seen().cut) >= DAY;
     // What takes long is done without holding what pages show.
     let kept = if due { take_away(&house.store, &settings, now) } else { Ok(()) };
+    let mut witnesses = std::mem::take(&mut house.watch.seen().witnesses);
+    let compared = compared(&mut witnesses, &house.store, &settings);
+    let told = if compared.is_ok() { bear_witness(house, &witnesses, now) } else { Ok(()) };
     let mut seen = house.watch.seen();
+    seen.witnesses = witnesses;
+    let looked = compared.map(|found| {
+        (seen.of_own, seen.of_peers) = (found.of_own, found.of_peers);
+        (seen.restored_ms, seen.contradicted_by) = (found.restored_ms, found.contradicted_by);
+    });
+    let looked = looked.and(told);
     if due {
         seen.cut = now;
     }
-    let looked = witnesses(&mut seen, &house.store, &settings).and_then(|()| bear_witness(house, &seen, now));
     if due || looked.is_err() {
         seen.failed = kept.and(looked).err().map(|error| error.to_string());
     }
 }
 
-fn witnesses(seen: &mut LogLook, store: &Store, settings: &HouseSettings) -> Result<(), Error> {
+fn compared(
+    witnesses: &mut LogWitnesses,
+    store: &Store,
+    settings: &HouseSettings,
+) -> Result<LogsCompared, Error> {
     let reader = store.reader()?;
-    seen.witnesses.read(&reader)?;
+    witnesses.read(&reader)?;
     // Without a key there is no word of ours, and nobody has a word about our log.
     if !settings.identity.exists() {
-        return Ok(());
+        return Ok(LogsCompared::default());
     }
     let own = Identity::load(&settings.identity)?.fingerprint();
     let name = |key: KeyFingerprint| {
         let peer = settings.peers.iter().find(|(_, peer)| peer.key == key);
         peer.map_or_else(|| key.to_string(), |(name, _)| name.clone())
     };
-    let found = seen.witnesses.of_own(&reader, own)?;
+    let found = witnesses.of_own(&reader, own)?;
     // Whoever restored a copy has said that what peers saw before is gone.
-    seen.restored_ms = store.copy_used_ms()?;
-    let restored_ms = seen.restored_ms;
+    let restored_ms = store.copy_used_ms()?;
     let wrong = |(peer, word, standing): &(KeyFingerprint, LogWitness, WitnessStanding)| {
         (standing.is_wrong() && word.at_ms > restored_ms).then_some(*peer)
     };
-    seen.contradicted_by = found.iter().filter_map(wrong).collect();
-    seen.of_own = found.into_iter().map(|(peer, word, standing)| (name(peer), word, standing)).collect();
-    let found = seen.witnesses.of_peers(own);
-    seen.of_peers = found.into_iter().map(|(peer, word, bent)| (name(peer), word.clone(), bent)).collect();
-    Ok(())
+    let contradicted_by = found.iter().filter_map(wrong).collect();
+    let of_own = found.into_iter().map(|(peer, word, standing)| (name(peer), word, standing)).collect();
+    let found = witnesses.of_peers(own);
+    let of_peers = found.into_iter().map(|(peer, word, bent)| (name(peer), word.clone(), bent)).collect();
+    Ok(LogsCompared { of_own, restored_ms, contradicted_by, of_peers })
 }
 
 /// Says of each peer's log that it was seen: a day after the last time, and after each run with an answer.
-fn bear_witness(house: &House, seen: &LogLook, now: u64) -> Result<(), Error> {
+fn bear_witness(house: &House, witnesses: &LogWitnesses, now: u64) -> Result<(), Error> {
     let Some(identity) = house.identity() else { return Ok(()) };
     let own = identity.fingerprint();
     for peer in house.rules().settings.peers.values() {
         let Some((entry, hash)) = house.links().of(&peer.key).log else { continue };
-        let said = seen.witnesses.of_peers(own).into_iter().find(|(of, _, _)| *of == peer.key);
+        let said = witnesses.of_peers(own).into_iter().find(|(of, _, _)| *of == peer.key);
         let said = said.map(|(_, word, _)| word);
         // Without a proposal in common there is nothing to say it on.
         let filter = ProposalFilter { party: Some(peer.key), ..ProposalFilter::default() };

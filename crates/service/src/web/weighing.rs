@@ -2,7 +2,7 @@
 //! own, and what was asked for is done when nothing stands against it.
 
 use super::House;
-use super::checking::watch;
+use super::checking::{CHECK, watch};
 use crate::agree::{AgreeOrder, ChangeOrder, agree, take};
 use crate::settings::{HouseSettings, RulesFile};
 use crate::store::{RecordedAct, Store};
@@ -84,7 +84,7 @@ pub fn start(house: &House, mut order: WeighOrder) -> Result<bool, Error> {
     command.args(["service", "weigh", "--json"]).arg(&house.path).arg(data);
     let input = json!({ "rules": accepted.text, "study": order.text }).to_string();
     let (store, weighing) = (house.store.clone(), house.weighing.clone());
-    watch(command, input, move |found| {
+    watch(command, input, CHECK, move |found| {
         let said = match done(&store, &settings, &order, &found) {
             Ok(()) => String::new(),
             Err(why) => why,

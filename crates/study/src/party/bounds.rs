@@ -75,6 +75,8 @@ pub struct AgreedBounds {
     pub matches: u64,
     /// The name of the data in the ledger; none: any version of them.
     pub data: Option<[u8; 32]>,
+    /// The lineage that is charged; none: in consents of before it was not said.
+    pub lineage: Option<String>,
     /// Fewest rows that take part.
     pub rows: u64,
 }
@@ -105,7 +107,7 @@ impl AgreedCharge {
 impl AgreedBounds {
     /// Of the section `[policy.agreed]`.
     pub(super) fn read(item: &TomlItem<'_, '_>) -> Result<Self, Error> {
-        let section = item.section(&["charges", "after", "at", "matches", "data", "rows"])?;
+        let section = item.section(&["charges", "after", "at", "matches", "data", "lineage", "rows"])?;
         let number = |key: &str, least: u64| {
             section.need(key, &format!("{key} = 1"))?.integer(least..=i64::MAX.unsigned_abs())
         };
@@ -122,8 +124,23 @@ impl AgreedBounds {
             at: number("at", 0)?,
             matches: number("matches", 1)?,
             data: data.transpose()?,
+            lineage: section.get("lineage").map(|item| item.text().map(str::to_owned)).transpose()?,
             rows: number("rows", 0)?,
         })
+    }
+
+    /// Whether what is charged may be charged to a lineage.
+    ///
+    /// # Errors
+    /// A refusal, where it is another one than was consented to.
+    pub fn charges_to(&self, lineage: &str) -> Result<(), Error> {
+        match &self.lineage {
+            Some(agreed) if agreed != lineage => Err(Error::refused(format!(
+                "consent: this would be charged to the lineage {lineage}, and what was consented to is \
+                 charged to {agreed}: say lineage = \"{agreed}\" again, or have the study proposed again"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// What one viewer may be charged.

@@ -4,6 +4,9 @@ use crate::init::draft::{StudyDraft, comment, quoted, unquoted};
 use crate::init::guess::{LABEL_ROWS, control, left_beyond, rare, round_up};
 use data::survey::{ColumnSurvey, NumberSurvey};
 use page::numbers::count;
+use program::asking::{
+    BoundedName, QuestionLine, column_line, column_name, first_lines, label_cells, number_type, widest_number,
+};
 use release::rational::{ratio, shown};
 
 /// How a column of a file is one of a program.
@@ -16,17 +19,8 @@ pub struct CellUse {
     pub why: String,
 }
 
-/// Words that mean something else in a program.
-const RESERVED: [&str; 16] = [
-    "bit", "of", "by", "and", "between", "edges", "values", "all", "with", "on", "weight", "within", "count",
-    "known", "present", "missing",
-];
-
 /// Longest title that is proposed.
 const TITLE: usize = 80;
-
-/// Bits of the types of numbers: a finer step would tell more of the largest one.
-const WIDTHS: [u32; 4] = [8, 16, 32, 40];
 
 /// What a column is in a program.
 ///
@@ -63,11 +57,8 @@ fn numbers_of(seen: &ColumnSurvey, numbers: &NumberSurvey, unit: Option<&str>) -
     let scale = 10u64.pow(places);
     let rounded = |number: f64| round_up((number.abs() * scale as f64).ceil() as u64);
     let (least, most) = (numbers.quantile(0.0), numbers.quantile(1.0));
-    let bits = 64 - rounded(least).max(rounded(most)).leading_zeros() + u32::from(least < 0.0);
-    let Some(width) = WIDTHS.into_iter().find(|width| *width >= bits) else {
-        return Err(format!("has numbers of {bits} bits, and {} are the most", WIDTHS[WIDTHS.len() - 1]));
-    };
-    let sign = if least < 0.0 { 'i' } else { 'u' };
+    let kind = number_type(rounded(least).max(rounded(most)), least < 0.0)
+        .map_err(|bits| format!("has numbers of {bits} bits, and {} are the most", widest_number()))?;
     let scaled = if scale > 1 { format!(" scale {scale}") } else { String::new() };
     let unit = unit.map_or(String::new(), |unit| format!(" unit {}", quoted(unit)));
     let bound = |number: f64| match number < 0.0 {
@@ -87,7 +78,7 @@ fn numbers_of(seen: &ColumnSurvey, numbers: &NumberSurvey, unit: Option<&str>) -
          of them are beyond the bounds of a mean",
         count(beyond)
     );
-    Ok(CellUse { line: format!("{sign}{width}{scaled}{unit}{missing}"), bounds: Some(ends), why })
+    Ok(CellUse { line: format!("{kind}{scaled}{unit}{missing}"), bounds: Some(ends), why })
 }
 
 /// The line of a column of labels.
@@ -113,11 +104,10 @@ fn labels_of<'v>(seen: &ColumnSurvey, values: &[&'v str]) -> Result<(String, &'v
             count(*rows)
         ));
     }
-    let bits = (usize::BITS - values.len().leading_zeros()).max(2);
     let first = control(values).unwrap_or(values[0]);
     let all = std::iter::once(first).chain(values.iter().copied().filter(|value| *value != first));
-    let labels: String = all.map(|value| format!(" {}", quoted(value))).collect();
-    Ok((format!("u{bits} labels{labels}"), first))
+    let labels: Vec<String> = all.map(quoted).collect();
+    Ok((label_cells(&labels), first))
 }
 
 /// A column of either party.
@@ -213,21 +203,11 @@ impl AskedProgram {
 
     /// Adds a column of a party's file. Returns what the program calls it.
     pub fn add(&mut self, party: &str, file: &str, line: &str, bounds: Option<&[String; 2]>) -> String {
-        let plain =
-            |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
-        let mut name: String = file.chars().map(plain).take(40).collect();
-        let type_like = name.starts_with(['u', 'i']) && name[1..].bytes().all(|byte| byte.is_ascii_digit());
-        if !name.starts_with(|c: char| c.is_ascii_alphabetic())
-            || type_like
-            || RESERVED.contains(&name.as_str())
-        {
-            name = format!("column-{name}");
-        }
+        let mut name = column_name(file);
         if self.columns.iter().any(|column| column.name == name) {
             name = format!("{name}-{party}");
         }
-        let (kind, cells) = line.split_once(' ').unwrap_or((line, ""));
-        let line = format!("column {name} {kind} {party} {cells}").trim_end().to_owned();
+        let line = column_line(&name, party, line);
         let (party, file, bounds) = (party.to_owned(), file.to_owned(), bounds.cloned());
         self.columns.push(AskedColumn { name: name.clone(), party, file, line, bounds, aside: false });
         name
@@ -359,24 +339,20 @@ impl AskedProgram {
 
     /// Writes the sections of the study.
     pub fn write(&self, draft: &mut StudyDraft) {
-        let mut parties = self.parties.clone();
-        parties.sort_unstable();
-        // A program has no sign for a quote in its texts.
-        let title = self.title.replace(['"', '\\'], "'").replace(char::is_control, " ");
-        let mut lines = vec!["tacit-program/2".to_owned(), format!("name \"{title}\"")];
-        lines.extend(parties.iter().map(|party| format!("party {party}")));
+        let mut lines = first_lines(&self.title, &self.parties);
         let mark = |column: &AskedColumn| if column.aside { "# " } else { "" };
         lines.extend(self.columns.iter().map(|column| format!("{}{}", mark(column), column.line)));
         lines.push(format!("ask public rho {}", self.rho));
         if let Some(by) = &self.by {
             lines.push(format!("by {}", by.as_deref().unwrap_or("all")));
         }
-        lines.push("count".to_owned());
+        lines.push(QuestionLine::Count.to_string());
         for column in &self.columns {
             let asked = self.mean.iter().flatten().any(|name| *name == column.name);
             let before = if asked { "" } else { "# " };
-            if let Some([low, high]) = &column.bounds {
-                lines.push(format!("{before}mean of {} between {low} {high}", column.name));
+            if column.bounds.is_some() {
+                let of = BoundedName { name: &column.name, between: column.bounds.as_ref() };
+                lines.push(format!("{before}{}", QuestionLine::Statistics("mean", of)));
             }
         }
         let why = comment(

@@ -358,7 +358,7 @@ fn agreed(runs: u64, after: u64, charges: &[(&str, [u64; 2])]) -> AgreedBounds {
         delta: ratio(delta, 1000),
     };
     let charges = charges.iter().map(charge).collect();
-    AgreedBounds { charges, after, at: u64::MAX >> 1, matches: runs, data: None, rows: 0 }
+    AgreedBounds { charges, after, at: u64::MAX >> 1, matches: runs, data: None, lineage: None, rows: 0 }
 }
 
 /// What was consented to for a study bounds what it is charged, whatever budget is left.
@@ -408,6 +408,13 @@ fn a_study_is_charged_no_more_than_was_consented_to() {
     // Nobody is charged whom the consent does not name, and a new consent begins anew.
     let other = Debit { viewer_key: "b".into(), ..sizes(7, &bounds) };
     assert!(text(ledger.debit(&other)).starts_with("consent: no charge towards viewer b"));
+    // Nor is another account.
+    let elsewhere = Debit { lineage: "elsewhere".into(), ..number(6, &bounds) };
+    let held = AgreedBounds { lineage: Some(again.lineage.clone()), ..agreed(1, 0, &[("a", [99, 9])]) };
+    let elsewhere = Debit { agreed: Some(held.clone()), ..elsewhere };
+    assert!(text(ledger.debit(&elsewhere)).contains("charged to the lineage elsewhere"));
+    assert!(text(ledger.check_debit(&elsewhere)).contains("what was consented to is charged to"));
+    ledger.check_debit(&Debit { lineage: again.lineage.clone(), ..sizes(9, &held) }).unwrap();
     let next = agreed(1, ledger.last_debit().unwrap(), &[("a", [11, 1]), (PUBLIC, [10, 0])]);
     ledger.debit(&again.clone()).unwrap_err();
     ledger.debit(&number(6, &next)).unwrap();
@@ -471,4 +478,22 @@ fn a_ledger_says_what_a_run_goes_on_from() {
     assert!(!ledger.takes_up(&[1; 32]).unwrap(), "that it was charged is nothing to go on from");
     ledger.store_outputs(&[1; 32], 0, "key-of-registry", &[1, 2]).unwrap();
     assert!(ledger.takes_up(&[1; 32]).unwrap() && !ledger.takes_up(&[2; 32]).unwrap());
+}
+
+/// A match in which nothing was said yet is taken up, whichever party is the first of the study; once it
+/// speaks, what is kept of it says whether it goes on.
+#[test]
+fn a_silent_match_is_something_to_go_on_from() {
+    for first in [true, false] {
+        let folder = folder();
+        let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+        let sizes = debit(1, ratio(1, 100), ratio(1, 1));
+        let tags = if first { [sizes.my_tag, sizes.peer_tag] } else { [sizes.peer_tag, sizes.my_tag] };
+        let (study, id) = (sizes.study, begun_id(&sizes.study, &tags));
+        let begun = ledger.begin_silent_match(&id, &|_| Ok(vec![sizes.clone()])).unwrap();
+        assert!(ledger.takes_up(&study).unwrap() && !ledger.takes_up(&[2; 32]).unwrap());
+        assert!(Ledger::look(&folder.path().join("l")).unwrap().takes_up(&study).unwrap());
+        assert!(ledger.match_speaks(&id, &begun.nonce).unwrap());
+        assert!(!ledger.takes_up(&study).unwrap());
+    }
 }

@@ -52,7 +52,7 @@ pub fn consent(visit: &Visit<'_>, sent: ApiConsent) -> Result<ApiDone, ApiStop> 
     let ApiConsent { data, words, runs, days, .. } = &sent;
     let asked = AskedConsent { runs: *runs, days: *days, words };
     let (name, set) = decide::chosen(visit, &study, data)?;
-    by_one((name, set))?;
+    set.map_or(Ok(()), |set| by_one((name, set)))?;
     let told = pages::told(visit, &study)?;
     if let Some(why) = decide::why_not_begun(visit, &told, &asked) {
         return Err(ApiStop::refused(why));

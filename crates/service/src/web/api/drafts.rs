@@ -6,10 +6,11 @@ use super::studies::sections;
 use crate::roles::{Action, Subject};
 use crate::store::DraftRow;
 use crate::told::{StudyTold, tell};
-use crate::web::pages::propose::{self as page, AskedBesides, FilledForm};
+use crate::web::pages::propose::{self, AskedBesides, FilledForm};
 use crate::web::visit::{Stop, Visit};
 use base::limits::STUDY_BYTES;
 use net::Identity;
+use page::form::FormMistake;
 
 /// Letters of a draft's title.
 const TITLE: usize = 200;
@@ -104,10 +105,12 @@ fn weighed<'v>(
         study::StudyFile::parse("the study", &text).map_err(ApiStop::told)?;
         tell(&text, &own.fingerprint().to_string(), None).map_err(ApiStop::told)?;
     }
-    let filled = FilledForm(draft.fields.clone());
-    let wrong = |why: Vec<String>| ApiStop::input(why.join(" "));
-    let told = page::read(visit, &filled, own).map_err(wrong)?;
-    Ok((own, told, page::asked(visit, &filled).map_err(wrong)?))
+    let filled = FilledForm::of(draft.fields.clone());
+    let wrong = |why: Vec<FormMistake>| {
+        ApiStop::input(why.iter().map(FormMistake::to_string).collect::<Vec<_>>().join(" "))
+    };
+    let told = propose::read(visit, &filled, own).map_err(wrong)?;
+    Ok((own, told, propose::asked(visit, &filled).map_err(wrong)?))
 }
 
 /// What a draft would do.
@@ -129,7 +132,7 @@ pub fn propose(visit: &Visit<'_>, sent: ApiProposing) -> Result<ApiDone, ApiStop
     if sent.study != study {
         return Err(ApiStop::refused("the draft is another study by now: read its preview again"));
     }
-    let record = page::propose(visit, own, &told, asked, Some(draft.id)).map_err(ApiStop::said)?;
+    let record = propose::propose(visit, own, &told, asked, Some(draft.id)).map_err(ApiStop::said)?;
     let proposal = base::hex(&record.id().0);
     Ok(ApiDone { study, proposal, done: "proposed".to_owned() })
 }

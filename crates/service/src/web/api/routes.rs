@@ -1,7 +1,7 @@
 //! Every address, what it takes and what it gives.
 
 use super::door::{ApiRoute, file, get, send};
-use super::{acts, drafts, here, studies};
+use super::{acts, drafts, here, rehearsals, studies};
 use crate::store::TokenScope::{self, Audit, Budget, Consent, Data, Operate, Propose, Reports, Run, Studies};
 use axum::http::Method;
 use base::limits::STUDY_BYTES;
@@ -52,6 +52,18 @@ fn of_studies() -> Vec<ApiRoute> {
         get("/studies/{hash}/summary", &[Studies], "Says what it would do.", studies::summary).asking(WHICH),
         get("/studies/{hash}/plan", &[Studies], "Says what it takes with so many rows.", studies::plan)
             .asking(ROWS),
+        get(
+            "/studies/{hash}/rehearsal",
+            &[Studies],
+            "Shows what came of its rehearsal on made-up rows.",
+            rehearsals::of_study,
+        ),
+        send(
+            post("/studies/{hash}/rehearse"),
+            PROPOSE_OR_CONSENT,
+            "Tries it on made-up rows, and charges nothing.",
+            rehearsals::begin,
+        ),
         get("/studies/{hash}/run", &[Run], "Says how its runs go.", studies::course).asking(WHICH),
         file(
             "/studies/{hash}/report",
@@ -64,8 +76,8 @@ fn of_studies() -> Vec<ApiRoute> {
         file(
             "/studies/{hash}/report/{file}",
             &[Reports],
-            "Gives a file of its report, of those that its page lists.",
-            &["application/octet-stream"],
+            "Gives a file of its report, of those that its page lists: figures as PNG and SVG, too.",
+            &["application/octet-stream", "image/png", "image/svg+xml"],
             studies::report_file,
         ),
         send(post("/studies/{hash}/consent"), &[Consent], "Consents to it.", acts::consent),
@@ -86,6 +98,18 @@ fn of_drafts() -> Vec<ApiRoute> {
             .up_to(STUDY_BODY),
         send((Method::DELETE, "/drafts/{id}"), &[Propose], "Drops it.", drafts::drop_one),
         get("/drafts/{id}/preview", &[Propose], "Says what it would do.", drafts::preview),
+        get(
+            "/drafts/{id}/rehearsal",
+            &[Propose],
+            "Shows what came of its rehearsal on made-up rows.",
+            rehearsals::of_draft,
+        ),
+        send(
+            post("/drafts/{id}/rehearse"),
+            &[Propose],
+            "Tries it on made-up rows, and charges nothing.",
+            rehearsals::begin_draft,
+        ),
         send(post("/drafts/{id}/propose"), &[Propose], "Signs it and sends it.", drafts::propose),
     ]
 }

@@ -7,6 +7,7 @@ use super::shapes::{
 use super::stop::ApiStop;
 use crate::roles::Action;
 use crate::schedule::why_waiting;
+use crate::serving::NO_DATA;
 use crate::store::{PAGE, ProposalFilter, ProposalRow, RunRow, kind_of};
 use crate::told::{ToldSection, tell};
 use crate::web::answer::Answer;
@@ -98,7 +99,10 @@ pub fn one(visit: &Visit<'_>) -> Result<ApiStudyWhole, ApiStop> {
         expires_ms: proposed.expires_ms,
         reported: house.store.report_file(&study.row.id, "report.json")?.is_some(),
         weighing: house.weighing.has(&study.row.id),
-        against: against.map(|(_, data, why)| format!("with {data}: {why}")),
+        against: against.map(|(_, data, why)| match data.as_str() {
+            NO_DATA => why,
+            data => format!("with {data}: {why}"),
+        }),
     })
 }
 

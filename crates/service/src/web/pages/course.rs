@@ -236,7 +236,7 @@ fn forms(visit: &Visit<'_>, study: &StudySeen, run: Option<&RunRow>) -> Result<V
         let said = format!("No run begins by itself: {why}.");
         element("div", &[("class", "box")], [words("p", "", said)])
     });
-    let start = one("start", "start run", "Begin now", "It begins as soon as the other side is ready, too.");
+    let start = one("start", "start run", "Begin now", "It begins as soon as all others are ready, too.");
     Ok(held.into_iter().chain([start]).collect())
 }
 

@@ -8,6 +8,7 @@ use crate::agree::AgreeOrder;
 use crate::link::now_ms;
 use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
+use crate::serving::NO_DATA;
 use crate::settings::DataSet;
 use crate::store::{ApprovalRow, ApprovedTerms, ConsentRight, Speaker};
 use crate::told::StudyTold;
@@ -19,7 +20,7 @@ use crate::web::visit::{Stop, Visit};
 use crate::web::weighing::{self, WeighOrder, Weighed};
 use base::{Error, Fault};
 use net::KeyFingerprint;
-use page::form::{FormField, button, choice, hidden, lines_field};
+use page::form::{FormField, button, choice, hidden, lines_field, quiet_button};
 use page::markup::{Markup, element, text, words};
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
 
@@ -35,13 +36,26 @@ const REASONS: [(&str, &str, ClosingCode); 5] = [
 /// Our data sets that studies of the other parties may use; of those the one that was given, once it was.
 pub fn sets<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v DataSet)> {
     let settings = visit.settings();
-    let others: Vec<KeyFingerprint> =
-        study.record.parties().iter().copied().filter(|key| visit.us() != Some(*key)).collect();
+    let owners = study.record.owners();
+    if !owners.iter().any(|key| visit.us() == Some(*key)) {
+        return Vec::new();
+    }
+    let others: Vec<KeyFingerprint> = owners.into_iter().filter(|key| visit.us() != Some(*key)).collect();
     let fits = |name: &str, set: &DataSet| match &study.row.data {
         Some(data) => data == name,
         None => others.iter().all(|key| set.peers.iter().any(|peer| settings.peers[peer].key == *key)),
     };
     settings.data.iter().filter(|(name, set)| fits(name, set)).collect()
+}
+
+/// Whether this organisation would compute the study and owns none of its data, and this person decides on
+/// that: a steward of everything.
+fn serves(visit: &Visit<'_>, study: &StudySeen) -> bool {
+    let subject = StudySubject { by: &study.row.by, data: None, given: false };
+    study.me.is_some()
+        && !study.record.owners().iter().any(|key| visit.us() == Some(*key))
+        && visit.may(Action::Decide, Subject::Study(subject))
+        && visit.may(Action::RulesAsSteward, Subject::House)
 }
 
 /// Those of them that this person may know of.
@@ -108,6 +122,8 @@ pub fn forms(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<V
         parts.extend(against(visit, study, "")?);
         parts.extend(super::own_key::parts(visit, study)?);
         match own.as_slice() {
+            [] if serves(visit, study) => parts
+                .push(section("Your decision", [serving_form(visit, study, told), refusal(visit, study)])),
             [] => parts.extend(why_not(visit, study)),
             own => parts.push(section(
                 "Your decision",
@@ -142,7 +158,8 @@ pub fn against(visit: &Visit<'_>, study: &StudySeen, instead: &str) -> Result<Ve
     if let Some((at, data, said)) = visit.house.store.weighed(&study.row.id)?
         && sees(&data)
     {
-        let when = [text(format!("Nothing was done with {data}, ")), time(at), text(": ")];
+        let with = if data == NO_DATA { String::new() } else { format!(" with {data}") };
+        let when = [text(format!("Nothing was done{with}, ")), time(at), text(": ")];
         let said = element("bdi", &[], [text(said)]);
         let said = element("p", &[], when.into_iter().chain([said]));
         parts.push(element("div", &[("class", "box stop")], [said]));
@@ -197,17 +214,36 @@ fn why_not(visit: &Visit<'_>, study: &StudySeen) -> Option<Markup> {
     Some(section("Your decision", [words("p", "", said)]))
 }
 
+/// The form of who would compute the study without data.
+fn serving_form(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Markup {
+    let said = "By this the organisation signs that it computes the study as one of its servers. It gives no \
+                data, sees shares, and is charged nothing.";
+    let parts = [
+        words("p", "note", said),
+        days_field(),
+        hidden("data", NO_DATA),
+        hidden("runs", &RUNS_ANEW.to_string()),
+        hidden("words", &base::hex(&statements::digest_of_words(&told.words()))),
+    ];
+    let parts = parts.into_iter().chain(password(visit, "password"));
+    study.form(visit, "consent", "consent", parts.chain([button("Consent and sign", "")]))
+}
+
+fn days_field() -> Markup {
+    let (kind, fill) = ("text", "off");
+    let help = "From today, 1 to 90: until then a run may begin.";
+    FormField { name: "days", label: "Days that it holds", kind, fill, value: "30", help }.markup()
+}
+
 fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &StudyTold) -> Markup {
     let sets: Vec<_> = own.iter().map(|name| ((*name).clone(), (*name).clone())).collect();
     let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
     let bound = |runs: u8| format!("{runs}: at most {}", told.bound(&us, runs));
     let runs: Vec<_> = (1..=RUNS_ANEW).map(|runs| (runs.to_string(), bound(runs))).collect();
-    let (kind, fill) = ("text", "off");
-    let help = "From today, 1 to 90: until then a run may begin.";
-    let days = FormField { name: "days", label: "Days that it holds", kind, fill, value: "30", help };
     let said = "By this the organisation signs that it takes part, once, with the data set that you choose, \
-                at no more than the price beside the runs that you choose. Its files are read and checked \
-                before it is signed.";
+                at no more than the price beside the runs that you choose: rho is what may be told of our \
+                data, and the bar above says how much of it is left. The files are read and checked before \
+                it is signed. Who would rather ask first writes to the others above.";
     let keys =
         |name: &&&String| visit.settings().data.get(**name).is_some_and(|set| !set.steward_keys.is_empty());
     let keyed: Vec<&str> = own.iter().filter(keys).map(|name| name.as_str()).collect();
@@ -219,7 +255,7 @@ fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &St
         Markup::all([words("p", "note", said)].into_iter().chain(keyed)),
         choice("data", "With our data", &sets, ""),
         choice("runs", "Runs that may begin anew, should one break off", &runs, "2"),
-        days.markup(),
+        days_field(),
         hidden("words", &base::hex(&statements::digest_of_words(&told.words()))),
     ];
     let parts = parts.into_iter().chain(password(visit, "password"));
@@ -236,15 +272,20 @@ pub struct AskedConsent<'a> {
     pub words: &'a str,
 }
 
-/// The data set of a name, where this person decides on it for a study.
+/// The data set of a name, where this person decides on it for a study; none for [`NO_DATA`], where this
+/// person decides whether the organisation computes it.
 pub fn chosen<'v>(
     visit: &'v Visit<'_>,
     study: &StudySeen,
     data: &str,
-) -> Result<(&'v str, &'v DataSet), Stop> {
+) -> Result<(&'v str, Option<&'v DataSet>), Stop> {
+    if data == NO_DATA {
+        return serves(visit, study).then_some((NO_DATA, None)).ok_or(Stop::Denied);
+    }
     let mut all = sets(visit, study).into_iter().map(|(name, set)| (name.as_str(), set));
     let chosen = all.find(|(name, _)| *name == data);
-    chosen.filter(|chosen| decides(visit, study, *chosen)).ok_or(Stop::Denied)
+    let chosen = chosen.filter(|chosen| decides(visit, study, *chosen)).ok_or(Stop::Denied)?;
+    Ok((chosen.0, Some(chosen.1)))
 }
 
 /// What stands against beginning a consent at all.
@@ -282,7 +323,7 @@ pub fn begin_consent(
     visit: &Visit<'_>,
     study: &StudySeen,
     told: &StudyTold,
-    (data, set): (&str, &DataSet),
+    (data, set): (&str, Option<&DataSet>),
     asked: &AskedConsent<'_>,
 ) -> Result<(), Stop> {
     let (store, account, id) = (&visit.house.store, account(visit), study.row.id);
@@ -294,12 +335,13 @@ pub fn begin_consent(
         data: data.to_owned(),
         runs,
         days,
-        words: told.words_of(&us, data, runs, days),
+        words: told.words_of(&us, (data, set.map_or("", |set| &set.lineage)), runs, days),
         rules: None,
     };
     let (terms, separate) = (agree.approval(), visit.settings().policy.separate_duties);
-    let approval = set.two_person.then_some(&terms);
-    let right = ConsentRight { rules: None, stewards: &set.stewards, separate, approval, keys: &[] };
+    let approval = set.filter(|set| set.two_person).map(|_| &terms);
+    let stewards = set.map_or(&[][..], |set| &set.stewards);
+    let right = ConsentRight { rules: None, stewards, separate, approval, keys: &[] };
     if !store.is_approved(&id, account, &right, visit.now)? {
         return Ok(store.approve(&visit.act("consent agreed to", visit.part("hash"))?, &id, &terms)?);
     }
@@ -327,12 +369,12 @@ fn reason(what: &str, id: &'static str) -> [Markup; 2] {
 
 fn refusal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
     let parts = reason("refuse", "refuse").into_iter().chain(password(visit, "refuse-password"));
-    study.form(visit, "refuse", "refuse", parts.chain([button("Refuse", "")]))
+    study.form(visit, "refuse", "refuse", parts.chain([quiet_button("Refuse")]))
 }
 
 fn withdrawal(visit: &Visit<'_>, study: &StudySeen) -> Markup {
     let parts = reason("withdraw", "withdraw").into_iter().chain(password(visit, "withdraw-password"));
-    study.form(visit, "withdraw", "withdraw", parts.chain([button("Withdraw", "")]))
+    study.form(visit, "withdraw", "withdraw", parts.chain([quiet_button("Withdraw")]))
 }
 
 /// The reason that a form gives.
@@ -350,9 +392,10 @@ pub fn reason_of(code: &str, text: &str) -> Result<ClosingReason, &'static str> 
     }
 }
 
-/// Whether this person may refuse a study: who decides on data that it could use.
+/// Whether this person may refuse a study: who decides on data that it could use, or on computing it.
 pub fn may_refuse(visit: &Visit<'_>, study: &StudySeen) -> bool {
-    sets(visit, study).into_iter().any(|(name, set)| decides(visit, study, (name, set)))
+    serves(visit, study)
+        || sets(visit, study).into_iter().any(|(name, set)| decides(visit, study, (name, set)))
 }
 
 /// Refuses for this organisation.

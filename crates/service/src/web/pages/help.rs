@@ -22,6 +22,7 @@ pub fn about(path: &str) -> Option<&'static str> {
         ["studies", "new"] => "propose-a-study",
         ["studies", _, "run" | "stop" | "start" | "take"] => "the-run",
         ["studies", _, "report", ..] => "the-report",
+        ["studies" | "drafts", _, "rehearsal" | "rehearse"] => "rehearsal",
         ["studies", ..] => "a-study",
         ["data", ..] => "data",
         ["budget"] => "budget",

@@ -5,6 +5,7 @@ use crate::roles::{Action, Grant, Subject};
 use crate::schedule::why_waiting;
 use crate::store::ProposalFilter;
 use crate::web::answer::Answer;
+use crate::web::metrics::resident_bytes;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
 use page::form::{button, form};
@@ -114,11 +115,7 @@ fn machine(visit: &Visit<'_>) -> Result<Markup, Stop> {
         "Format of studies and statements",
         format!("{}, {}", net::FORMAT_VERSION, statements::STATEMENT_VERSION),
     ));
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let resident = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    rows.extend(resident.map(|kib| row("Memory of this process", binary(kib << 10))));
+    rows.extend(resident_bytes().map(|bytes| row("Memory of this process", binary(bytes))));
     for (what, path) in [("Store", &settings.store), ("Ledger", &settings.ledger)] {
         let bytes = std::fs::metadata(path).map_or("not there yet".to_owned(), |file| binary(file.len()));
         rows.push(row(what, bytes));

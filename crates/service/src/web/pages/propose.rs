@@ -9,13 +9,14 @@ use crate::roles::{Action, Subject};
 use crate::store::Speaker;
 use crate::told::{CHOICES, StudyTold, choices, tell};
 use crate::web::answer::Answer;
+use crate::web::pages::rehearsal::{ROWS, rehearse};
 use crate::web::pages::told_parts;
 use crate::web::shell::{page, section, table, time, with_status};
 use crate::web::visit::{Stop, Visit};
 use axum::http::StatusCode;
 use base::{Error, Fault};
 use net::{Identity, KeyFingerprint};
-use page::form::{button, button_to, form, hidden, mistakes};
+use page::form::{FormMistake, button, button_to, button_to_keep, form, hidden, mistakes_of};
 use page::markup::{Markup, element, text, text_lines, words};
 use statements::{DAYS, ProposalRecord, ProposedStudy, RunWindow, TEXT_CHARS};
 use study::time::CellTime;
@@ -24,13 +25,21 @@ const DAY_MS: u64 = 86_400_000;
 /// What the page is called.
 const TITLE: &str = "Propose a study";
 
-/// What a person filled in, or what stands there first.
+/// What a person filled in, or what stands there first, and what is wrong with it.
 #[derive(Clone, Debug, Default)]
-pub struct FilledForm(pub Vec<(String, String)>);
+pub struct FilledForm {
+    fields: Vec<(String, String)>,
+    wrong: Vec<FormMistake>,
+}
 
 impl FilledForm {
+    /// That of fields by their names.
+    pub fn of(fields: Vec<(String, String)>) -> Self {
+        Self { fields, wrong: Vec::new() }
+    }
+
     fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
+        self.fields.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
     }
 
     fn is_file(&self) -> bool {
@@ -49,16 +58,17 @@ impl FilledForm {
         let rho = rho.map_or_else(|| "0.1".to_owned(), |most| most.to_string());
         let first = [("peer", peer), ("least", policy.minimum_group.to_string()), ("rho", rho)];
         let rest = [("alike", "plain"), ("clock", "day"), ("events", "1"), ("clamp", "1"), ("days", "30")];
-        let rest = rest.map(|(name, value)| (name, value.to_owned()));
+        let rest = rest.into_iter().chain([("count", "yes")]).map(|(name, value)| (name, value.to_owned()));
         let of = |(name, value): (&str, String)| (name.to_owned(), value);
-        Self(first.into_iter().chain(rest).chain([("as", visit.field("as").to_owned())]).map(of).collect())
+        let all = first.into_iter().chain(rest).chain([("as", visit.field("as").to_owned())]);
+        Self::of(all.map(of).collect())
     }
 
     /// What a person sent, without what is not theirs.
     fn sent(visit: &Visit<'_>) -> Self {
         let theirs =
             |(name, _): &&(String, String)| !["csrf", "do", "read", "draft"].contains(&name.as_str());
-        Self(visit.form.iter().filter(theirs).cloned().collect())
+        Self::of(visit.form.iter().filter(theirs).cloned().collect())
     }
 }
 
@@ -67,10 +77,10 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::Propose, Subject::House)?;
     let account = &visit.signed()?.session.account;
     let filled = match visit.field("draft").parse() {
-        Ok(id) => FilledForm(visit.house.store.draft(account, id)?.ok_or(Stop::Missing)?.fields),
+        Ok(id) => FilledForm::of(visit.house.store.draft(account, id)?.ok_or(Stop::Missing)?.fields),
         Err(_) => FilledForm::new(visit),
     };
-    Ok(page(visit, TITLE, parts(visit, &filled, &[], None)?))
+    Ok(page(visit, TITLE, parts(visit, &filled, None)?))
 }
 
 /// What the form is sent for: to see what it would do, to keep it, or to propose it.
@@ -78,39 +88,52 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::Propose, Subject::House)?;
     let filled = FilledForm::sent(visit);
     if visit.field("do") == "save" {
-        let account = &visit.signed()?.session.account;
-        let title = Some(filled.get("title")).filter(|title| !title.trim().is_empty()).unwrap_or("Untitled");
-        let draft = visit.field("draft").parse().ok();
-        visit.house.store.keep_draft(&visit.act("draft kept", account)?, draft, title, &filled.0)?;
+        keep(visit, &filled)?;
         return Ok(Answer::go("/studies/new"));
     }
-    let again = |wrong: &[String], told| {
+    let again = |wrong: Vec<FormMistake>, told| {
         let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-        Ok(with_status(visit, status, TITLE, parts(visit, &filled, wrong, told)?))
+        let filled = FilledForm { wrong, ..filled.clone() };
+        Ok(with_status(visit, status, TITLE, parts(visit, &filled, told)?))
     };
     let Some(own) = visit.house.identity() else {
         let said = "This organisation has no key, so it cannot sign: an operator makes it by `tacit keygen` \
                     where service.toml says (identity), and starts the service again.";
-        return again(&[said.to_owned()], None);
+        return again(vec![FormMistake::of_all(said)], None);
     };
     let (told, asked) = match (read(visit, &filled, own), asked(visit, &filled)) {
         (Ok(told), Ok(asked)) => (told, asked),
         (told, asked) => {
-            let wrong: Vec<String> = [told.err(), asked.err()].into_iter().flatten().flatten().collect();
-            return again(&wrong, None);
+            let wrong = [told.err(), asked.err()].into_iter().flatten().flatten();
+            return again(wrong.collect(), None);
         }
     };
+    if visit.field("do") == "rehearse" {
+        // What is rehearsed is a draft, which its page belongs to.
+        let id = keep(visit, &filled)?;
+        rehearse(visit, &told.file.hash().full(), &told.text, [ROWS; 2])?;
+        return Ok(Answer::go(&format!("/drafts/{id}/rehearsal")));
+    }
     if visit.field("do") != "propose" || visit.field("read") != told.file.hash().full() {
-        return again(&[], Some(&told));
+        return again(Vec::new(), Some(&told));
     }
     let hash = told.file.hash();
     match propose(visit, own, &told, asked, visit.field("draft").parse().ok()) {
         Ok(_) => Ok(Answer::go(&format!("/studies/{}", hash.full()))),
         Err(Stop::Failed(error)) if matches!(error.kind(), Fault::Input(_) | Fault::Refused(_)) => {
-            again(&[error.to_string()], Some(&told))
+            again(vec![FormMistake::of_all(error.to_string())], Some(&told))
         }
         Err(stop) => Err(stop),
     }
+}
+
+/// Keeps a form as a draft; its number.
+fn keep(visit: &Visit<'_>, filled: &FilledForm) -> Result<u64, Stop> {
+    let account = &visit.signed()?.session.account;
+    let title = Some(filled.get("title")).filter(|title| !title.trim().is_empty()).unwrap_or("Untitled");
+    let draft = visit.field("draft").parse().ok();
+    let act = visit.act("draft kept", account)?;
+    Ok(visit.house.store.keep_draft(&act, draft, title, &filled.fields)?)
 }
 
 /// Signs a study and sends it; the draft that it was goes.
@@ -152,22 +175,24 @@ pub struct AskedBesides {
 }
 
 /// The same of a form, or what is wrong with it.
-pub fn asked(visit: &Visit<'_>, filled: &FilledForm) -> Result<AskedBesides, Vec<String>> {
+pub fn asked(visit: &Visit<'_>, filled: &FilledForm) -> Result<AskedBesides, Vec<FormMistake>> {
     let mut wrong = Vec::new();
     let days = filled.get("days").trim().parse().unwrap_or(0);
     if !(1..=DAYS).contains(&days) {
-        wrong.push(format!("Days to decide: write a number from 1 to {DAYS}."));
+        let said = format!("write a number from 1 to {DAYS}.");
+        wrong.push(FormMistake::of("days", "Days to decide", said));
     }
     let note = filled.get("note").replace("\r\n", "\n").trim().to_owned();
     if note.chars().count() > TEXT_CHARS {
-        wrong.push(format!("Note: it has more than {TEXT_CHARS} characters."));
+        let said = format!("it has more than {TEXT_CHARS} characters.");
+        wrong.push(FormMistake::of("note", "Note to the others", said));
     }
     let mut day = |name: &str, label: &str| match filled.get(name).trim() {
         "" => None,
         text => match CellTime::read(text) {
             Some(CellTime::Day(day)) if day > 0 => Some(day.unsigned_abs() * DAY_MS),
             _ => {
-                wrong.push(format!("{label}: write a day, such as 2026-01-31."));
+                wrong.push(FormMistake::of(name, label, "write a day, such as 2026-01-31."));
                 None
             }
         },
@@ -181,19 +206,20 @@ pub fn asked(visit: &Visit<'_>, filled: &FilledForm) -> Result<AskedBesides, Vec
         }
     };
     if windows.iter().any(|window| window.from_ms >= window.until_ms) {
-        wrong.push("Runs until: it has to come after the first day.".to_owned());
+        wrong.push(FormMistake::of("run-until", "Runs until", "it has to come after the first day."));
     }
     if wrong.is_empty() { Ok(AskedBesides { days, note, windows }) } else { Err(wrong) }
 }
 
 /// The study that a form is.
-pub fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<StudyTold, Vec<String>> {
+pub fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<StudyTold, Vec<FormMistake>> {
     let us = own.fingerprint();
     let text = match filled.is_file() {
         true => filled.get("text").to_owned(),
         false => {
             let Some((name, peer)) = visit.settings().peers.get_key_value(filled.get("peer")) else {
-                return Err(vec!["With: choose an organisation that service.toml names.".to_owned()]);
+                let said = "choose an organisation that service.toml names.";
+                return Err(vec![FormMistake::of("peer", "With", said)]);
             };
             let (own, their) = (us.to_string(), peer.key.to_string());
             let us = FormParty { name: &visit.settings().name, key: &own };
@@ -204,8 +230,12 @@ pub fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<St
             }
         }
     };
-    let told = tell(&text, &us.to_string(), rows(filled)).map_err(|error| vec![error.to_string()])?;
-    strangers(visit, &told, us).map_or(Ok(told), |wrong| Err(vec![wrong]))
+    let of_all = |said: String| match filled.is_file() {
+        true => vec![FormMistake::of("text", "Study file", said)],
+        false => vec![FormMistake::of_all(said)],
+    };
+    let told = tell(&text, &us.to_string(), rows(filled)).map_err(|error| of_all(error.to_string()))?;
+    strangers(visit, &told, us).map_or(Ok(told), |wrong| Err(of_all(wrong)))
 }
 
 /// The rows of both sides that somebody guesses, those of who was treated first.
@@ -239,26 +269,24 @@ fn strangers(visit: &Visit<'_>, told: &StudyTold, us: KeyFingerprint) -> Option<
     if !parties.iter().any(|party| key(party) == Some(us)) {
         return Some(format!("No party of this study has the key of this organisation: {us}."));
     }
-    let known = |party: &&study::Participant| {
-        key(party).is_some_and(|key| key == us || visit.settings().peers.values().any(|peer| peer.key == key))
+    let known = |key: &str| {
+        key == us.to_string() || visit.settings().peers.values().any(|peer| peer.key.to_string() == key)
     };
-    let strange = parties.iter().find(|party| !known(party))?;
-    Some(format!(
-        "{} has a key that service.toml does not name among its peers: {}.",
-        strange.name, strange.key
-    ))
+    let everybody = told.file.first().everybody().into_iter();
+    let owners = parties.iter().map(|party| (party.name.as_str(), party.key.as_str()));
+    let (name, key) = everybody.chain(owners).find(|(_, key)| !known(key))?;
+    Some(format!("{name} has a key that service.toml does not name among its peers: {key}."))
 }
 
-fn parts(
-    visit: &Visit<'_>,
-    filled: &FilledForm,
-    wrong: &[String],
-    told: Option<&StudyTold>,
-) -> Result<Vec<Markup>, Stop> {
-    let mut parts = vec![mistakes(wrong)];
+fn parts(visit: &Visit<'_>, filled: &FilledForm, told: Option<&StudyTold>) -> Result<Vec<Markup>, Stop> {
+    let mut parts = vec![mistakes_of(&filled.wrong)];
     let ways = [
         ("lift", "/studies/new", "A lift study: did a treatment change an outcome?"),
-        ("program", "/studies/new?as=program", "Counts, means and shares of columns of both sides"),
+        (
+            "program",
+            "/studies/new?as=program",
+            "Questions about columns of both sides: counts, means, shares, quantiles and more",
+        ),
         ("file", "/studies/new?as=file", "A study file of any kind, pasted"),
     ];
     let chosen = if filled.is_file() || filled.is_program() { filled.get("as") } else { "lift" };
@@ -268,6 +296,10 @@ fn parts(
         element("li", &[], [link])
     };
     parts.push(element("ul", &[("class", "links")], ways.map(way)));
+    // Who comes to write sees what was kept; who is at it sees that below.
+    let (fresh, drafts) = (told.is_none() && filled.wrong.is_empty(), drafts(visit)?);
+    let (above, below) = if fresh { (drafts, None) } else { (None, drafts) };
+    parts.extend(above);
     if visit.settings().peers.is_empty() {
         let said = "No other organisation is known yet: an operator writes it into service.toml.";
         parts.push(element("div", &[("class", "box")], [words("p", "", said)]));
@@ -282,7 +314,9 @@ fn parts(
     inside.extend(Some(visit.field("draft")).filter(|id| !id.is_empty()).map(|id| hidden("draft", id)));
     let preview = button_to("Preview", "preview", if told.is_some() { "plain" } else { "" });
     let propose = told.map(|_| button_to("Propose", "propose", ""));
-    let buttons = [Some(preview), Some(button_to("Save draft", "save", "plain")), propose];
+    let rehearse = button_to("Rehearse", "rehearse", "plain");
+    let keep = button_to_keep("Save draft", "save");
+    let buttons = [Some(preview), Some(rehearse), Some(keep), propose];
     let buttons = element("p", &[("class", "buttons")], buttons.into_iter().flatten());
     let word = visit.word("propose study", "");
     if let Some(told) = told {
@@ -296,7 +330,7 @@ fn parts(
         parts.push(section("What it would do", all.chain(compared(filled, told)).chain([file, hash])));
     }
     parts.push(form("/studies/new", word.as_deref(), inside.into_iter().chain([buttons])));
-    parts.extend(drafts(visit)?);
+    parts.extend(below);
     Ok(parts)
 }
 

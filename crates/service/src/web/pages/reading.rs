@@ -10,7 +10,7 @@ use crate::web::shell::{page, section, table};
 use crate::web::visit::{Stop, Visit};
 use page::form::{button, choice, hidden};
 use page::markup::{Markup, element, text, words};
-use report::{NumberTable, PublicReport, RunReport};
+use report::{NumberTable, PublicReport, ReportFigure, RunReport};
 
 const EXCEL: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 
@@ -33,7 +33,7 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let back = element("p", &[("class", "note")], [text(format!("With {}. ", study.others())), back]);
     let mut parts = vec![public(visit, &report), back];
     parts.extend(report::html::sections(&report));
-    parts.push(section("Take it along", [files(&study, &report)]));
+    parts.push(section("Take it along", files(&study, &report)?));
     parts.extend(given(visit, &study)?);
     Ok(page(visit, study.record.title(), parts))
 }
@@ -55,27 +55,38 @@ fn public(visit: &Visit<'_>, report: &RunReport) -> Markup {
 }
 
 /// What it can be taken along as.
-fn files(study: &StudySeen, report: &RunReport) -> Markup {
+fn files(study: &StudySeen, report: &RunReport) -> Result<Vec<Markup>, Stop> {
     let mut all = vec![
-        ("report.html".to_owned(), "The page by itself"),
-        ("report.json".to_owned(), "Everything, for programs"),
-        ("numbers.csv".to_owned(), "The numbers, comma-separated"),
-        ("numbers.xlsx".to_owned(), "The numbers, for Excel"),
+        ("report.html", "The page by itself"),
+        ("report.json", "Everything, for programs"),
+        ("numbers.csv", "The numbers, comma-separated"),
+        ("numbers.xlsx", "The numbers, for Excel"),
     ];
     if PublicReport::of(report).is_ok() {
-        all.push(("public.html".to_owned(), "The public result by itself, to pass on"));
-        all.push(("public.json".to_owned(), "The same, for programs"));
-        all.push(("public.csv".to_owned(), "Its numbers, comma-separated"));
+        all.push(("public.html", "The public result by itself, to pass on"));
+        all.push(("public.json", "The same, for programs"));
+        all.push(("public.csv", "Its numbers, comma-separated"));
     }
-    let figures =
-        report::html::figures(report).into_iter().map(|(name, _)| (format!("{name}.svg"), "A figure"));
-    all.extend(figures);
-    let items = all.into_iter().map(|(name, what)| {
+    let link = |name: &str| {
         let path = format!("{}/report/{name}", study.path());
-        let link = element("a", &[("href", &path), ("download", "")], [text(&name)]);
-        element("li", &[], [link, text(format!(": {what}"))])
+        element("a", &[("href", &path), ("download", "")], [text(name)])
+    };
+    let files =
+        all.into_iter().map(|(name, what)| element("li", &[], [link(name), text(format!(": {what}"))]));
+    let files = element("ul", &[], files);
+    let figures = ReportFigure::of(report)?;
+    if figures.is_empty() {
+        return Ok(vec![files]);
+    }
+    // What is seen on a picture is said beside it, for those who do not see it.
+    let rows = figures.into_iter().map(|figure| {
+        let png = figure.fits_picture().then(|| link(&format!("{}.png", figure.name)));
+        let both = png.into_iter().chain([text(" "), link(&format!("{}.svg", figure.name))]);
+        vec![text(figure.title), Markup::all(both), text(figure.about)]
     });
-    element("ul", &[], items)
+    let about = "The figures, as pictures (PNG) and as drawings that can be enlarged (SVG)";
+    let figures = table(about, &["Figure", "Files", "What is seen on it"], rows.collect::<Vec<_>>());
+    Ok(vec![files, figures])
 }
 
 /// A file of it.
@@ -101,10 +112,14 @@ pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
             }
         }
         figure => {
-            let all = report::html::figures(&report);
-            let figure =
-                figure.strip_suffix(".svg").and_then(|name| all.into_iter().find(|(id, _)| id == name));
-            ("image/svg+xml", figure.ok_or(Stop::Missing)?.1.into_bytes())
+            let (name, form) = figure.rsplit_once('.').ok_or(Stop::Missing)?;
+            let figure = ReportFigure::of(&report)?.into_iter().find(|figure| figure.name == name);
+            let figure = figure.ok_or(Stop::Missing)?;
+            match form {
+                "svg" => ("image/svg+xml", figure.svg.into_bytes()),
+                "png" if figure.fits_picture() => ("image/png", figure.png()?),
+                _ => return Err(Stop::Missing),
+            }
         }
     };
     let taken = format!("report taken along as {name}");

@@ -90,6 +90,12 @@ pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
     if study.record.view().newest() > 0 && !visit.path.ends_with("/run") {
         links.push(link(&format!("{path}/run"), "The run"));
     }
+    if visit.path == path && study.row.ours && visit.may(Action::Decide, study.subject()) {
+        links.push(link("#decision", "Your decision, at the end of this page"));
+    }
+    if visit.may(Action::ReadStudy, study.subject()) && !study.record.view().state().is_final() {
+        links.push(link(&format!("{path}/rehearsal"), "A rehearsal on made-up rows"));
+    }
     let has_report = visit.house.store.report_file(&study.row.id, "report.json")?.is_some();
     if has_report && visit.may(Action::ReadReport, study.subject()) {
         links.push(link(&format!("{path}/report"), "The report"));
@@ -104,6 +110,10 @@ pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
 fn cost(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<Markup>, Stop> {
     let settings = visit.settings();
     let mut parts = Vec::new();
+    // What is over is charged, or never will be: it is in what the page of budgets says.
+    if study.record.view().state().is_final() {
+        return Ok(parts);
+    }
     let ledger = settings.ledger.exists().then(|| Ledger::look(&settings.ledger)).transpose()?;
     for (at, party) in told.file.parties.iter().enumerate() {
         let Ok(key) = party.key.parse() else { continue };

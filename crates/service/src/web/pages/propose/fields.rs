@@ -1,11 +1,13 @@
 //! The fields of the form for a study, in the order of the questions that people have.
 
 use super::FilledForm;
-use crate::lift_form::{ALIKE, CONFIDENCE, COUNTS, DUPLICATES, IDENTIFIERS, MODES};
-use crate::program_form::{ASKED, CELLS, COLUMNS};
+use crate::lift_form::{
+    ALIKE, AMOUNT, CONFIDENCE, COUNTS, DUPLICATES, EVENT, IDENTIFIERS, LAYOUTS, MODES, PARTS, RHO,
+};
+use crate::program_form::{ASKED, CELLS, COLUMNS, GROUPED, GROUPS, QUESTIONS};
 use crate::roles::{Action, Subject};
 use crate::web::visit::Visit;
-use page::form::{FormField, choice, hidden, lines_field, tick};
+use page::form::{FormField, choice, folded, hidden, lines_field, tick};
 use page::markup::{Markup, element, text, words};
 
 fn group(title: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
@@ -13,17 +15,21 @@ fn group(title: &str, parts: impl IntoIterator<Item = Markup>) -> Markup {
 }
 
 /// A field of one line with what is in it.
-fn line(filled: &FilledForm, name: &'static str, label: &str, help: &str) -> Markup {
-    FormField { name, label, kind: "text", fill: "off", value: filled.get(name), help }.markup()
+fn line(filled: &FilledForm, name: &str, label: &str, help: &str) -> Markup {
+    field(filled, name, label, help).among(true, &filled.wrong)
 }
 
 /// The same, where it may stay empty.
-fn perhaps(filled: &FilledForm, name: &'static str, label: &str, help: &str) -> Markup {
-    FormField { name, label, kind: "text", fill: "off", value: filled.get(name), help }.optional()
+fn perhaps(filled: &FilledForm, name: &str, label: &str, help: &str) -> Markup {
+    field(filled, name, label, help).among(false, &filled.wrong)
 }
 
-fn day<'a>(filled: &'a FilledForm, name: &'a str, label: &'a str, help: &'a str) -> FormField<'a> {
-    FormField { name, label, kind: "date", fill: "off", value: filled.get(name), help }
+fn field<'a>(filled: &'a FilledForm, name: &'a str, label: &'a str, help: &'a str) -> FormField<'a> {
+    FormField { name, label, kind: "text", fill: "off", value: filled.get(name), help }
+}
+
+fn day(filled: &FilledForm, name: &str, label: &str, help: &str, needed: bool) -> Markup {
+    FormField { kind: "date", ..field(filled, name, label, help) }.among(needed, &filled.wrong)
 }
 
 fn among(filled: &FilledForm, name: &str, label: &str, all: &[(&str, &str)]) -> Markup {
@@ -72,41 +78,50 @@ pub fn of_program(visit: &Visit<'_>, filled: &FilledForm) -> Vec<Markup> {
     let first = [words("p", "note", said)].into_iter().chain(ours(visit));
     let mut parts = vec![hidden("as", "program"), group("Who", named(visit, filled))];
     parts.push(group("Which rows belong together", first.chain([matched(filled)])));
-    for place in 1..=COLUMNS {
-        let column = column(filled, place);
-        // The first ones are always there; the others where somebody needs them.
+    // The first ones are always there; the others where somebody needs them.
+    parts.extend((1..=COLUMNS).map(|place| {
         let open = place <= 2 || !filled.get(&format!("col-{place}")).is_empty();
-        let title = format!("Column {place}");
-        parts.push(match open {
-            true => group(&title, column),
-            false => element(
-                "details",
-                &[],
-                [words("summary", "", format!("{title}, if needed"))].into_iter().chain(column),
-            ),
-        });
+        numbered(&format!("Column {place}"), open, column(filled, place))
+    }));
+    let by = "A column from above: of labels, of yes and no, or of numbers with edges; empty: everybody.";
+    let edges = "Of a column of numbers, the least first: 18 40 65 90.";
+    let mut groups = Vec::new();
+    for (at, (name, edges_name, label)) in GROUPS.into_iter().enumerate() {
+        let both = [perhaps(filled, name, label, if at == 0 { by } else { "" })];
+        let both = both.into_iter().chain([perhaps(filled, edges_name, &format!("{label}, edges"), edges)]);
+        if at == 0 { groups.extend(both) } else { groups.push(folded("Groups by two columns", both)) }
     }
-    let by = "One of the columns above, of labels or of yes and no; empty: all people together.";
+    parts.push(group("In which groups", groups));
+    parts.extend((1..=QUESTIONS).map(|place| {
+        let asked = filled.get(&format!("ask-{place}"));
+        let open = place == 1 || !["", "none"].contains(&asked);
+        numbered(&format!("Question {place}"), open, question(filled, place))
+    }));
     let rho = "What the result may tell about people: more of it, less noise. It is taken from both budgets.";
-    let asked =
-        [perhaps(filled, "by", "Groups by", by), perhaps(filled, "rho", "Rho of the public result", rho)];
-    parts.push(group("What is shown", asked));
+    let within = "As exact as this, with 95 of 100: that takes its own part of rho. Empty: a share alike.";
+    parts.push(group(
+        "What is shown",
+        [
+            tick("count", "Also how many people there are, in each group", filled.get("count") == "yes"),
+            perhaps(filled, "count-within", "People, give or take", within),
+            perhaps(filled, "rho", RHO, rho),
+        ],
+    ));
     parts
+}
+
+/// One of several alike: there, or beneath a line that opens it.
+fn numbered(title: &str, open: bool, parts: Vec<Markup>) -> Markup {
+    let parts = [element("div", &[("class", "grid")], parts)];
+    if open { group(title, parts) } else { folded(&format!("{title}, if needed"), parts) }
 }
 
 /// The fields of a column.
 fn column(filled: &FilledForm, place: usize) -> Vec<Markup> {
-    let name = |what: &str| format!("{what}-{place}");
-    let field = |what: &str, label: &str, help: &str| {
-        let name = name(what);
-        let value = filled.get(&name);
-        FormField { name: &name, label, kind: "text", fill: "off", value, help }.optional()
-    };
-    let chosen = |what: &str, label: &str, all: &[(&str, &str)]| {
-        let name = name(what);
-        among(filled, &name, label, all)
-    };
-    let asked = ASKED.map(|(name, shown, _)| (name, shown));
+    let field =
+        |what: &str, label: &str, help: &str| perhaps(filled, &format!("{what}-{place}"), label, help);
+    let chosen =
+        |what: &str, label: &str, all: &[(&str, &str)]| among(filled, &format!("{what}-{place}"), label, all);
     vec![
         field("col", "Name in the file", ""),
         chosen("whose", "In the file of", &[("us", "this organisation"), ("them", "the other one")]),
@@ -115,7 +130,26 @@ fn column(filled: &FilledForm, place: usize) -> Vec<Markup> {
         field("low", "Numbers from", "What lies beyond counts as the end next to it."),
         field("high", "Numbers to", "A tighter range takes less noise."),
         field("unit", "Unit", "EUR, days; may stay empty."),
-        chosen("ask", "Asked of it", &asked),
+    ]
+}
+
+/// The fields of a question.
+fn question(filled: &FilledForm, place: usize) -> Vec<Markup> {
+    let name = |what: &str| format!("{what}-{place}");
+    let field = |what: &str, label: &str, help: &str| perhaps(filled, &name(what), label, help);
+    let asked: Vec<_> = ASKED.iter().map(|asked| (asked.name, asked.shown)).collect();
+    let edges = "Of a histogram or quantiles: 0 50 100 200. Empty: parts alike between the column's ends.";
+    let within = "Of a sum or a histogram: as exact as this, with 95 of 100. Empty: a share of rho alike.";
+    let rare = [
+        among(filled, &name("groups"), "Asked of", &GROUPED),
+        field("edges", "Edges", edges),
+        field("within", "Give or take", within),
+    ];
+    vec![
+        among(filled, &name("ask"), "Asked is", &asked),
+        field("of", "Of the column", "Its name in the file, as above."),
+        field("with", "Other columns", "Of a covariance, a correlation or least squares: with commas."),
+        folded("More about this question", rare),
     ]
 }
 
@@ -141,7 +175,7 @@ fn matched(filled: &FilledForm) -> Markup {
     let ways = ALIKE.map(|(name, shown, _)| (name, shown));
     let same = "A column that both have under this name; neither sees which rows the other one has.";
     let more = "Where the first one finds nobody; noise grows with each.";
-    let mut rare = vec![words("summary", "", "More about identifiers")];
+    let mut rare = Vec::new();
     let mut first = Vec::new();
     for (place, (name, label, alike, alike_label)) in IDENTIFIERS.into_iter().enumerate() {
         if place == 0 {
@@ -151,11 +185,11 @@ fn matched(filled: &FilledForm) -> Markup {
         }
     }
     rare.push(among(filled, "duplicates", "Two lines of one identifier", &DUPLICATES));
-    Markup::all(first.into_iter().chain([element("details", &[], rare)]))
+    Markup::all(first.into_iter().chain([folded("More about identifiers", rare)]))
 }
 
 /// Names of columns in which people are parted, with their values.
-fn parted(filled: &FilledForm, name: &'static str, values: &'static str, label: &str) -> [Markup; 2] {
+fn parted(filled: &FilledForm, name: &str, values: &str, label: &str) -> [Markup; 2] {
     let help = "Column; empty: everybody together. Each group has its own numbers, and a share of rho.";
     let among = "With commas between: north, south. They are public.";
     [perhaps(filled, name, label, help), perhaps(filled, values, &format!("{label}: values"), among)]
@@ -174,36 +208,34 @@ fn treated(filled: &FilledForm) -> Markup {
             "Column of the day of treatment",
             "In both arms: when it was given, or would have been.",
         ),
-        day(filled, "from", "First day", range).markup(),
-        day(filled, "until", "Last day", "").markup(),
+        day(filled, "from", "First day", range, true),
+        day(filled, "until", "Last day", "", true),
         among(filled, "clock", "Times are told apart by", &clocks),
     ];
     let mut rare = vec![
-        words("summary", "", "More about treatment"),
         perhaps(filled, "leave-out", "Other arms, left out", "What the column says of them, with commas."),
         perhaps(filled, "impressions", "Column of how often", "Of people who were reached: 0, 1, 2."),
     ];
     rare.extend(parted(filled, "breakdown", "breakdown-values", "Groups of the treated"));
-    group("Treatment", main.into_iter().chain([element("details", &[], rare)]))
+    group("Treatment", main.into_iter().chain([folded("More about treatment", rare)]))
 }
 
 fn happened(filled: &FilledForm) -> Markup {
     let better = [("higher", "more is better"), ("lower", "less is better: illness, returns")];
     let clamp = "Whoever has more counts as this much. Less of it: less noise.";
     let main = [
-        line(
-            filled,
-            "event",
-            "Column of the day of the outcome",
-            "An outcome counts when it comes after the treatment.",
-        ),
+        line(filled, "event", EVENT, "An outcome counts when it comes after the treatment."),
         line(filled, "clamp", "One person counts at most", clamp),
         among(filled, "better", "In the report", &better),
     ];
+    let several = "Several columns are named with commas between, and as many columns of amounts.";
     let rare = [
+        among(filled, "layout", "Outcomes stand", &LAYOUTS),
+        words("p", "note", several),
         perhaps(filled, "where", "Only lines whose column", "Empty: all lines are outcomes."),
         perhaps(filled, "equals", "says", ""),
-        perhaps(filled, "amount", "Column of an amount", "Empty: outcomes are counted."),
+        perhaps(filled, "amount", AMOUNT, "Empty: outcomes are counted."),
+        among(filled, "parts", "Amounts are", &PARTS),
         perhaps(filled, "currency", "Unit of the amount", "EUR, days."),
         line(filled, "events", "Outcomes of one person, at most", "The earliest are kept."),
         perhaps(
@@ -215,7 +247,7 @@ fn happened(filled: &FilledForm) -> Markup {
     ];
     let rare =
         rare.into_iter().chain(parted(filled, "cohort", "cohort-values", "Groups of those with outcomes"));
-    let rare = element("details", &[], [words("summary", "", "More about outcomes")].into_iter().chain(rare));
+    let rare = folded("More about outcomes", rare);
     group("Outcome", main.into_iter().chain([rare]))
 }
 
@@ -248,9 +280,8 @@ fn released(filled: &FilledForm) -> Markup {
              clamps and modes.",
         ),
     ];
-    let rare = [words("summary", "", "More about privacy")].into_iter().chain(rare).chain(counts);
-    let rare = element("details", &[], rare);
-    group("Privacy", [perhaps(filled, "rho", "Rho of the public result", rho), rare])
+    let rare = folded("More about privacy", rare.into_iter().chain(counts));
+    group("Privacy", [perhaps(filled, "rho", RHO, rho), rare])
 }
 
 /// What is asked for besides the study.
@@ -263,10 +294,10 @@ pub fn besides(filled: &FilledForm) -> Markup {
     );
     let days = line(filled, "days", "Days to decide", "After them the proposal is over: 1 to 90.");
     let rare = [
-        day(filled, "run-from", "Runs from", "Empty: at any time.").optional(),
-        day(filled, "run-until", "Runs until", "").optional(),
+        day(filled, "run-from", "Runs from", "Empty: at any time.", false),
+        day(filled, "run-until", "Runs until", "", false),
     ];
-    let rare = element("details", &[], [words("summary", "", "When it should run")].into_iter().chain(rare));
+    let rare = folded("When it should run", rare);
     group("The proposal", [note, days, rare])
 }
 

@@ -1,16 +1,17 @@
 //! A simulation for people.
 
-use job::simulate::{SimulatedNumber, SimulatedPart, SimulatedView, Simulation};
+use crate::simulate::{SimulatedNumber, SimulatedPart, SimulatedView, Simulation};
 use page::lines::{Fact, wrapped};
-use page::numbers::{MISSING, count, counted, grouped, percent, short};
+use page::numbers::{count, counted, percent, short};
 use std::ops::Range;
 
 /// Cells of a number's line, its name first.
 type NumberCells = [String; 8];
 
 /// Everything, the warning first, in lines of so many columns.
+#[must_use]
 pub fn text(simulation: &Simulation, columns: usize) -> String {
-    let mut lines = wrapped(simulation.warning, columns, "", "");
+    let mut lines = wrapped(&simulation.warning, columns, "", "");
     lines.push(String::new());
     lines.extend(wrapped(&format!("{}: {}", simulation.study, simulation.title), columns, "", ""));
     let fact = |name, fact: &str| Fact::new(name, fact).lines(columns);
@@ -169,57 +170,16 @@ fn title(part: &SimulatedPart) -> String {
 
 fn cells(number: &SimulatedNumber) -> NumberCells {
     let unit = if number.unit.is_empty() { String::new() } else { format!(", {}", number.unit) };
-    let spread = number.spread.as_ref();
-    let shown = |value| shown(number, value);
-    let whole = |digits: &Option<String>, value| match digits {
-        Some(digits) => grouped(digits),
-        None => shown(value),
-    };
-    let key = number.key.as_ref().map_or_else(String::new, |key| format!(" ({key})"));
-    let exact = whole(&number.exact_digits, number.exact) + &key;
     let mut cells = NumberCells::default();
-    (cells[0], cells[1]) = (number.label.clone() + &unit, exact);
-    let Some(spread) = spread else { return cells };
-    let end = |end: Option<f64>| end.map_or_else(|| "open".to_owned(), |end| shown(Some(end)));
-    let intervals: Vec<String> =
-        number.intervals.iter().map(|[low, high]| format!("{} to {}", end(*low), end(*high))).collect();
-    cells[2] = whole(&number.released_digits, number.released);
-    cells[3] = intervals.join(" or ");
-    cells[4] = format!("{} to {}", shown(spread.low), shown(spread.high));
-    cells[5] = error(number, spread.mean_error);
-    cells[6] = error(number, spread.deviation);
+    (cells[0], cells[1]) = (number.label.clone() + &unit, number.exact_words());
+    let Some(spread) = &number.spread else { return cells };
+    cells[2] = number.released_words();
+    cells[3] = number.interval_words();
+    cells[4] = number.spread_words();
+    cells[5] = number.apart(spread.mean_error);
+    cells[6] = number.apart(spread.deviation);
     cells[7] = spread.interval_held.or(spread.noise_held).map_or_else(String::new, percent);
     cells
-}
-
-/// Digits after the point that the noise leaves, and one or two more; without noise six significant ones.
-fn decimals(number: &SimulatedNumber) -> usize {
-    let deviation = number.spread.as_ref().and_then(|spread| spread.deviation).filter(|d| *d > 0.0);
-    let (scale, digits) = match (deviation, number.exact) {
-        (Some(deviation), _) => (deviation, 2),
-        (None, Some(exact)) if exact != exact.round() => (exact, 5),
-        _ => return 0,
-    };
-    (digits - scale.abs().log10().floor() as i32).clamp(0, 12) as usize
-}
-
-/// A value of a number; whole, where its values are.
-pub fn shown(number: &SimulatedNumber, value: Option<f64>) -> String {
-    let is_whole = number.exact_digits.as_ref().is_some_and(|digits| !digits.contains('.'));
-    let decimals = if is_whole { 0 } else { decimals(number) };
-    value.map_or_else(|| MISSING.to_owned(), |value| fixed(value, decimals))
-}
-
-/// How far values of a number are from each other.
-pub fn error(number: &SimulatedNumber, error: Option<f64>) -> String {
-    error.map_or_else(|| MISSING.to_owned(), |error| fixed(error, decimals(number)))
-}
-
-/// Written out, whatever the size.
-fn fixed(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
-    let is_zero = text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.'));
-    grouped(if is_zero { text.trim_start_matches('-') } else { &text })
 }
 
 fn legend(columns: usize) -> Vec<String> {

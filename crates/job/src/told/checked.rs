@@ -1,16 +1,17 @@
 //! What `tacit check` prints for people: whether this side is ready, what the study could see and what would
 //! be left of the budget; then what is shown to whom, and what it costs. What the numbers rest on comes last.
 
-use job::check::{CheckReport, placeholders};
-use job::prepare::Built;
-use job::told;
+use super as told;
+use crate::check::{CheckReport, placeholders};
+use crate::prepare::Built;
 use page::lines::{Fact, wrapped};
 use report::wording;
 use study::{Question, Study, StudyFile};
 
 /// What a check found, in lines of so many columns. `guessed` says that the other side's rows are a guess,
 /// `serves` that this side is a server.
-pub(super) fn text_of(
+#[must_use]
+pub fn text(
     checked: &CheckReport,
     (agreed, built): (&StudyFile, &[Built]),
     file: &str,
