@@ -282,6 +282,10 @@ impl VectorMemory for Cuda {
         LEAST_BLOCKS
     }
 
+    fn least_handed(&self) -> usize {
+        self.least_handed
+    }
+
     fn make(&mut self, ring: VectorRing, blocks: usize) -> Result<DeviceVector, Error> {
         self.session.enter()?;
         self.open_slots()?;

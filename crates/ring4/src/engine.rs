@@ -38,7 +38,6 @@ pub struct Ring4 {
     devices: Arc<Devices>,
     pub(crate) shape: SelectionCircuit,
     pub(crate) chunk: Option<usize>,
-    pub(crate) all_keep: bool,
 }
 
 impl Ring4 {
@@ -50,8 +49,7 @@ impl Ring4 {
         seats: [PartyId; 4],
         devices: impl Fn() -> Result<DeviceQueue, Error> + Send + Sync + 'static,
     ) -> Self {
-        let (devices, shape) = (Arc::new(devices), SelectionCircuit::default());
-        Self { settings, seats, devices, shape, chunk: None, all_keep: false }
+        Self { settings, seats, devices: Arc::new(devices), shape: SelectionCircuit::default(), chunk: None }
     }
 
     /// With another circuit for best rows. All participants take the same.
@@ -80,13 +78,6 @@ impl Ring4 {
         devices: impl Fn() -> Result<DeviceQueue, Error> + Send + Sync + 'static,
     ) -> Self {
         Self { devices: Arc::new(devices), ..self }
-    }
-
-    /// Priced as where the vectors of all four stay with devices; else prices are those without. What is run
-    /// follows what the four say to each other.
-    #[must_use]
-    pub fn priced_on_devices(self, all: bool) -> Self {
-        Self { all_keep: all, ..self }
     }
 
     /// How the four compute.

@@ -61,10 +61,9 @@ impl RowsSetting {
         Self { security, rows, lanes: 1, device, transport, provider: String::new() }
     }
 
-    /// The engine, on the CPU, priced as on the device.
+    /// The engine, on the CPU.
     pub fn engine(&self) -> Ring4 {
-        let all_keep = self.device == DeviceName::Cuda;
-        engine(self.security, self.transport != TransportName::Tls).priced_on_devices(all_keep)
+        engine(self.security, self.transport != TransportName::Tls)
     }
 
     /// How many rows each lane has.

@@ -20,12 +20,8 @@ use base::Error;
 use kernels::Block;
 use net::Session;
 use program::lower::{NumberSum, RowNumber, RowNumbers};
-use std::ops::Range;
 
 const RING: VectorRing = VectorRing::Z128;
-/// Rows of words that devices make numbers of at once. On an H200 conversions are slower than on the host at
-/// 2^14 elements, and 5 to 8 times as fast at 2^18.
-const DEVICE_ROWS: usize = 1 << 18;
 
 /// The sums so far at one seat, by its parts.
 pub(crate) struct Sums<'a> {
@@ -38,12 +34,12 @@ impl<'a> Sums<'a> {
         Self { numbers, totals: vec![[0; 3]; numbers.sums.len()] }
     }
 
-    /// Takes in so many rows: the bits of all words, then the single bits. Sums are made by chunks.
+    /// Takes in so many rows: the bits of all words, then the single bits.
     pub fn absorb(
         &mut self,
         server: &mut SeatParty,
         session: &mut Session,
-        (rows, chunk): (usize, usize),
+        rows: usize,
         roots: Vec<BitSlices<3>>,
     ) -> Result<(), Error> {
         let planes: Vec<SharedVector> = roots.into_iter().map(BitSlices::into_shares).collect();
@@ -71,9 +67,7 @@ impl<'a> Sums<'a> {
                 }
             }
         }
-        (0..rows)
-            .step_by(chunk)
-            .try_for_each(|from| inner(server, session, from..rows.min(from + chunk), &mut selected))
+        inner(server, session, rows, selected)
     }
 
     /// Words and bits, given bit by bit, over the ring, and then products of words.
@@ -117,32 +111,32 @@ fn add_terms(total: &mut [u128; 3], terms: &SharedVector) {
     }
 }
 
-/// Adds the inner products of some rows' numbers and bits to totals: one round.
+/// Adds the inner products of numbers and bits to totals: one round.
 fn inner(
     server: &mut SeatParty,
     session: &mut Session,
-    rows: Range<usize>,
-    selected: &mut [(&SharedVector, &SharedVector, &mut [u128; 3])],
+    rows: usize,
+    selected: Vec<(&SharedVector, &SharedVector, &mut [u128; 3])>,
 ) -> Result<(), Error> {
     if selected.is_empty() {
         return Ok(());
     }
     let (numbers, bits): (Vec<&SharedVector>, Vec<&SharedVector>) =
         selected.iter().map(|(n, b, _)| (*n, *b)).unzip();
-    let factors = [side_by_side(rows.clone(), &numbers), side_by_side(rows, &bits)];
+    let factors = [side_by_side(rows, &numbers), side_by_side(rows, &bits)];
     let factors = factors.each_ref().map(SharedVector::parts);
     let sums = server.dots(session, RING, selected.len(), factors)?;
-    for (i, (.., total)) in selected.iter_mut().enumerate() {
+    for (i, (.., total)) in selected.into_iter().enumerate() {
         total.iter_mut().zip(sums.parts()).for_each(|(total, part)| *total = total.wrapping_add(part[i].0));
     }
     Ok(())
 }
 
 /// Element t of all vectors, then element t + 1: a dot product's terms.
-fn side_by_side(rows: Range<usize>, vectors: &[&SharedVector]) -> SharedVector {
-    let mut all = SharedVector::zero(RING, rows.len() * vectors.len());
+fn side_by_side(rows: usize, vectors: &[&SharedVector]) -> SharedVector {
+    let mut all = SharedVector::zero(RING, rows * vectors.len());
     for (k, part) in all.parts_mut().into_iter().enumerate() {
-        let from: Vec<&[Block]> = vectors.iter().map(|vector| &vector.parts()[k][rows.clone()]).collect();
+        let from: Vec<&[Block]> = vectors.iter().map(|vector| vector.parts()[k]).collect();
         for (t, row) in part.chunks_exact_mut(vectors.len()).enumerate() {
             row.iter_mut().zip(&from).for_each(|(to, from)| *to = from[t]);
         }
@@ -150,17 +144,8 @@ fn side_by_side(rows: Range<usize>, vectors: &[&SharedVector]) -> SharedVector {
     all
 }
 
-/// Rows whose words become numbers at once: where all seats keep vectors with devices, as many as these need
-/// to be worth their while, whatever the chunks of gates are; all four do the same.
-pub(crate) fn run_rows(all_keep: bool, chunk: usize) -> usize {
-    if all_keep { DEVICE_ROWS.max(chunk) } else { chunk }
-}
-
 /// Goes through the motions of [`Sums::absorb`].
-pub(crate) fn quote(numbers: &RowNumbers, quote: &mut RoundQuote, (rows, chunk): (usize, usize)) {
-    if numbers.roots() == 0 {
-        return;
-    }
+pub(crate) fn quote(numbers: &RowNumbers, quote: &mut RoundQuote, rows: usize) {
     for width in &numbers.words {
         quote.word_to_ring(RING, rows, *width as u32);
     }
@@ -171,7 +156,7 @@ pub(crate) fn quote(numbers: &RowNumbers, quote: &mut RoundQuote, (rows, chunk):
     let selected =
         numbers.sums.iter().filter(|sum| sum.bit.is_some() && sum.number != RowNumber::One).count();
     if selected > 0 {
-        (0..rows).step_by(chunk).for_each(|_| quote.multiply(RING, selected));
+        quote.multiply(RING, selected);
     }
 }
 

@@ -171,8 +171,7 @@ impl RingRows {
         let whole: usize = fit(WHOLE_BYTES);
         let chunk = if rows <= whole as u64 { whole } else { fit(CHUNK_BYTES) };
         let chunk = self.ring4.chunk.unwrap_or(chunk);
-        let (merges, all_keep) = (Merges::new(&plan), self.ring4.all_keep);
-        RowChunks { lowered, merges, plan, leaf, chunk, all_keep, times: &self.times }
+        RowChunks { lowered, merges: Merges::new(&plan), plan, leaf, chunk, times: &self.times }
     }
 }
 
@@ -198,8 +197,6 @@ struct RowChunks<'a> {
     merges: Merges,
     /// Rows of a chunk, a power of two.
     chunk: usize,
-    /// Whether the price is that of seats that all keep their vectors with devices.
-    all_keep: bool,
     times: &'a RowTimes,
 }
 
@@ -230,18 +227,14 @@ impl RowChunks<'_> {
         }
         quote.member_setup();
         let (mut sums, mut chunks) = (Motions::new(&self.lowered.sums), 0);
-        let (run, mut waiting) = (numbers::run_rows(self.all_keep, self.chunk), 0);
-        for (from, rows) in self.chunks() {
+        for (_, rows) in self.chunks() {
             self.leaf.circuit.quote_enter(&mut quote, rows);
             for owner in self.comparers() {
                 quote.enter(owner, VectorRing::Z2, self.leaf.public.len() * rows);
                 quote.open(VectorRing::Z2, self.leaf.public.len() * rows);
             }
             self.leaf.circuit.quote_join(&mut quote, rows);
-            waiting += rows;
-            if waiting >= run || from + rows as u64 == self.plan.rows {
-                numbers::quote(&self.plan.numbers, &mut quote, (std::mem::take(&mut waiting), self.chunk));
-            }
+            numbers::quote(&self.plan.numbers, &mut quote, rows);
             sums.absorb(&mut quote, rows);
             self.merges.quote(&mut quote, rows, 0..self.inner_levels());
             chunks += 1;
@@ -342,9 +335,6 @@ impl RowChunks<'_> {
         let mut evaluator = LayerEvaluator::new(member, session);
         let mut columns = Columns::new(sums);
         let mut numbers = Sums::new(&plan.numbers);
-        // Gates take chunks that stay in a cache; what becomes numbers may wait for a longer run.
-        let run = member.server().map_or(1, |server| numbers::run_rows(server.all_keep(), self.chunk));
-        let mut waiting = (0, Vec::new());
         let mut best = merges.none();
         let mut lists: Vec<BitSlices<3>> = Vec::new();
         for (from, count) in self.chunks() {
@@ -368,10 +358,8 @@ impl RowChunks<'_> {
                 .time(RowPhase::Gates, || evaluator.join(member, session, leaf, count, &entered, index))?;
             if let Some(server) = member.server() {
                 let Sorted { terms, lanes, kept, of_numbers } = Sorted::new(plan, roots);
-                gather(&mut waiting, count, of_numbers);
-                if !waiting.1.is_empty() && (waiting.0 >= run || from + count as u64 == plan.rows) {
-                    let (count, of_numbers) = std::mem::take(&mut waiting);
-                    let absorb = |s: &mut Session| numbers.absorb(server, s, (count, self.chunk), of_numbers);
+                if !of_numbers.is_empty() {
+                    let absorb = |s: &mut Session| numbers.absorb(server, s, count, of_numbers);
                     times.time(RowPhase::Numbers, || session.step("numbers", absorb))?;
                 }
                 let mut terms = terms.into_iter();
@@ -435,15 +423,6 @@ impl Sorted {
         sorted.kept = roots.by_ref().take(lists).collect();
         sorted.of_numbers = roots.collect();
         sorted
-    }
-}
-
-/// Puts bits of more rows behind those that wait.
-fn gather(waiting: &mut (usize, Vec<BitSlices<3>>), rows: usize, bits: Vec<BitSlices<3>>) {
-    waiting.0 += rows;
-    match &mut waiting.1 {
-        all if all.is_empty() => *all = bits,
-        all => all.iter_mut().zip(&bits).for_each(|(all, more)| all.append(more)),
     }
 }
 

@@ -62,8 +62,6 @@ pub struct SeatParty {
     pub(crate) settings: Settings,
     pub(crate) keys: Arc<SeatKeys>,
     pub(crate) queue: DeviceQueue,
-    /// Whether the vectors of all four stay with devices.
-    all_keep: bool,
     round: u64,
     /// What was booked so far, where there are no peers: see [`SeatParty::speculator`].
     pub(crate) stub: Option<Stub>,
@@ -112,9 +110,7 @@ impl SeatParty {
         let me = session.me();
         let index = seats.iter().position(|&party| party == me);
         let seat = index.map(Seat::new).ok_or_else(|| Error::misuse("this party has no seat"))?;
-        let keeps = queue.keeps_vectors();
-        let (keys, all_keep) =
-            session.step("setup", |s| crate::seats::setup::agree(s, &seats, seat, settings, keeps))?;
+        let keys = session.step("setup", |s| crate::seats::setup::agree(s, &seats, seat, settings))?;
         let keys = Arc::new(keys);
         queue.configure(&keys)?;
         Ok(Self {
@@ -123,7 +119,6 @@ impl SeatParty {
             settings,
             keys,
             queue,
-            all_keep,
             round: 0,
             stub: None,
             open: true,
@@ -163,7 +158,6 @@ impl SeatParty {
             settings,
             keys,
             queue: DeviceQueue::default(),
-            all_keep: false,
             round: 0,
             stub,
             open: true,
@@ -211,11 +205,6 @@ impl SeatParty {
     /// The devices, for their events.
     pub fn queue(&mut self) -> &mut DeviceQueue {
         &mut self.queue
-    }
-
-    /// Whether the vectors of all four stay with devices, as each said when keys were agreed.
-    pub(crate) fn all_keep(&self) -> bool {
-        self.all_keep
     }
 
     /// A number that no round had. All four count the same, for they do the same.

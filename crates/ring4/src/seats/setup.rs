@@ -1,8 +1,7 @@
 //! Agreement on keys: who is to hold K_j tosses coins for it.
 //!
 //! Between every two parties p and q the keys are those of the two others, in order of j. Three messages each
-//! way: settings and commitments, openings, hashes of the result. Settings come in two versions: where all
-//! four keep vectors with devices, rows are handed over in longer runs, so every seat says whether it does.
+//! way: settings and commitments, openings, hashes of the result.
 
 use crate::{Seat, Settings};
 use accel::SeatKeys;
@@ -33,20 +32,16 @@ const RESULT: &str = "tacit ring4 2026 comparison of keys";
 const STREAM: &str = "tacit ring4 2026 stream key";
 const TAG: &str = "tacit ring4 2026 tag element";
 const SETTINGS: &str = "tacit ring4 2026 settings";
-/// Added to the settings by a seat whose vectors stay with its device.
-const KEEPS: &[u8] = b"vectors stay with the device";
 
 /// What one seat contributes to the keys, by key; empty for its own number.
 type Contribution = [Bytes; 4];
 
-/// The keys, and whether the vectors of all four stay with devices.
 pub(crate) fn agree(
     session: &mut Session,
     seats: &[PartyId; 4],
     me: Seat,
     settings: Settings,
-    keeps: bool,
-) -> Result<(SeatKeys, bool), Error> {
+) -> Result<SeatKeys, Error> {
     let mut rng = session.fork_seed("ring4 keys").into_rng();
     let mut parts: Zeroizing<[Contribution; 4]> = Zeroizing::new([[[0; 32]; 4]; 4]);
     parts[me.index()] = std::array::from_fn(|_| rng.bytes());
@@ -56,12 +51,8 @@ pub(crate) fn agree(
     names.extend(seats.map(|party| party.0));
     names.extend(format!("{settings:?}").bytes());
     let terms = hash(SETTINGS, Seat::ALL[0], Seat::ALL[0], &names);
-    names.extend(KEEPS);
-    let terms_kept = hash(SETTINGS, Seat::ALL[0], Seat::ALL[0], &names);
-    let mut keep = [false; 4];
-    keep[me.index()] = keeps;
     for peer in others {
-        let mut message = if keeps { terms_kept } else { terms }.to_vec();
+        let mut message = terms.to_vec();
         for (_, key) in common(me, peer) {
             message.extend(hash(COMMIT, me, key, &parts[me.index()][key.index()]));
         }
@@ -70,9 +61,7 @@ pub(crate) fn agree(
     let mut commitments = [[[0; 32]; 2]; 4];
     for peer in others {
         let mut link = session.link(seats[peer.index()]);
-        let theirs = link.recv_array::<32>()?;
-        keep[peer.index()] = theirs == terms_kept;
-        if theirs != terms && theirs != terms_kept {
+        if link.recv_array::<32>()? != terms {
             return Err(fault(session, seats[peer.index()], Fault::Input(
                 "the peer has other settings of ring4 (security, hash, masks) or other seats: all four must \
                  agree".into(),
@@ -97,27 +86,23 @@ pub(crate) fn agree(
             parts[peer.index()][key.index()] = part;
         }
     }
-    compare(session, seats, me, (&parts, keep))?;
+    compare(session, seats, me, &parts)?;
     let derive = |label: &str, k: usize| {
         let key = me.summand(k);
         // The id holds the nonces of all and the hash of the study: the same coins give other keys in another
         // session.
-        let mut content = material((&parts, keep), key);
+        let mut content = material(&parts, key);
         content.extend(session.id());
         let bytes = Zeroizing::new(hash(label, key, key, &content));
         Block::from_bytes(std::array::from_fn(|i| bytes[i]))
     };
-    let keys = SeatKeys::new(me, [0, 1, 2].map(|k| derive(STREAM, k)), [0, 1, 2].map(|k| derive(TAG, k)));
-    Ok((keys, keep == [true; 4]))
+    Ok(SeatKeys::new(me, [0, 1, 2].map(|k| derive(STREAM, k)), [0, 1, 2].map(|k| derive(TAG, k))))
 }
 
-/// What all three holders contributed to a key, in order of their seats, and which of them said that their
-/// vectors stay with devices: who says one thing to one and another to the next is found when they compare.
-fn material((parts, keep): (&[Contribution; 4], [bool; 4]), key: Seat) -> Zeroizing<Vec<u8>> {
+/// What all three holders contributed to a key, in order of their seats.
+fn material(parts: &[Contribution; 4], key: Seat) -> Zeroizing<Vec<u8>> {
     let holders = Seat::ALL.into_iter().filter(|&seat| seat != key);
-    let said = holders.clone().filter(|seat| keep[seat.index()]).flat_map(|seat| [seat.index() as u8; 2]);
-    let said: Vec<u8> = said.collect();
-    Zeroizing::new(holders.flat_map(|seat| parts[seat.index()][key.index()]).chain(said).collect())
+    Zeroizing::new(holders.flat_map(|seat| parts[seat.index()][key.index()]).collect())
 }
 
 /// The three holders of every key compare it: otherwise one of them could have opened two things to the two
@@ -126,10 +111,10 @@ fn compare(
     session: &mut Session,
     seats: &[PartyId; 4],
     me: Seat,
-    said: (&[Contribution; 4], [bool; 4]),
+    parts: &[Contribution; 4],
 ) -> Result<(), Error> {
     // Bound to who says it: the hash of another is no proof of holding the key.
-    let result = |from: Seat, key: Seat| hash(RESULT, from, key, &material(said, key));
+    let result = |from: Seat, key: Seat| hash(RESULT, from, key, &material(parts, key));
     let others = [1, 2, 3].map(|k| me.after(k));
     for peer in others {
         let message: Vec<u8> = common(me, peer).flat_map(|(_, key)| result(me, key)).collect();
