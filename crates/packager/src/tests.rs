@@ -32,7 +32,7 @@ fn build() -> PackagedBuild {
 
 fn parts() -> &'static LinkedParts {
     static PARTS: OnceLock<LinkedParts> = OnceLock::new();
-    PARTS.get_or_init(|| LinkedParts::of_workspace(&root(), TARGET, &SHIPPED).unwrap())
+    PARTS.get_or_init(|| LinkedParts::of_workspace(&root(), TARGET, &crate::SHIPPED).unwrap())
 }
 
 /// An ELF file with one program header of this kind.

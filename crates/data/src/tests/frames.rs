@@ -72,7 +72,7 @@ fn times_without_a_zone_are_of_the_zone_that_is_said() {
         let batch = RecordBatch::try_from_iter(columns).expect("a batch");
         let schema = batch.schema();
         let batches = RecordBatchIterator::new([Ok(batch)], schema);
-        let stream = RowStream::new("t.parquet", None, Box::new(batches));
+        let stream = RowStream::new("t.parquet", None, Box::new(batches), || false);
         let location = DataLocation { format: &format, stream: Some(&stream), ..DataLocation::from(&path) };
         let frame = of(location);
         let lines = |text: &String| text.replace(" (row group 0)", "").replace(" (row group 1)", "");
@@ -124,8 +124,12 @@ fn complaints_about_a_frame_speak_of_rows() {
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         let batch = RecordBatch::try_new(schema.clone(), arrays).expect("a batch");
-        let stream =
-            RowStream::new("pandas DataFrame", None, Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
+        let stream = RowStream::new(
+            "pandas DataFrame",
+            None,
+            Box::new(RecordBatchIterator::new([Ok(batch)], schema)),
+            || false,
+        );
         let path = PathBuf::from("pandas DataFrame");
         let data = DataLocation { stream: Some(&stream), ..DataLocation::from(&path) };
         publisher::read(data, &study(&[]), None).err().expect("wrong").to_string()
