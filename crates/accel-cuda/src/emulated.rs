@@ -7,7 +7,7 @@ use accel::{Device, DeviceCommand, DeviceQueue, LinearStage, VectorRing, conform
 use base::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Compiles the emulator; `None` where there is no C++ compiler.
 fn build(folder: &Path) -> Option<PathBuf> {
