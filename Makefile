@@ -209,7 +209,7 @@ fuzz: setup
 # documentation quotes, and whether memory grows with the rows.
 soak: setup
 	TACIT_ATTACK_SECONDS=$(SOAK_SECONDS) $(CARGO) test $(PROFILE) -p ring4 --test attack
-	$(CARGO) test $(PROFILE) -p ring4 --test conformance -- --ignored
+	$(CARGO) test $(PROFILE) -p ring4 --test conformance --test devices -- --ignored
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli kills
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli workers
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli going_on

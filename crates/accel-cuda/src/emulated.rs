@@ -7,7 +7,7 @@ use accel::{Device, DeviceCommand, DeviceQueue, LinearStage, VectorRing, conform
 use base::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Compiles the emulator; `None` where there is no C++ compiler.
 fn build(folder: &Path) -> Option<PathBuf> {
@@ -55,9 +55,15 @@ fn emulator() -> Option<&'static Emulator> {
     emulator
 }
 
+/// For tests whose devices lock memory of transports: the emulator counts for the whole process.
+static LOCKS: Mutex<()> = Mutex::new(());
+
 impl Emulator {
     fn device(&self, chunk: [usize; 3]) -> Result<Cuda, Error> {
-        Cuda::on(self.runtime.clone(), 0, chunk, 4)
+        // Short vectors are handed over too: long ones take the emulator minutes.
+        let mut cuda = Cuda::on(self.runtime.clone(), 0, chunk, 4)?;
+        cuda.least_handed = 1 << 12;
+        Ok(cuda)
     }
 }
 
@@ -66,6 +72,7 @@ impl Emulator {
 #[test]
 fn the_emulated_gpu_conforms() {
     let Some(emulator) = emulator() else { return };
+    let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     for chunk in [[16, 32, 32], [64, 256, 128], [1 << 12; 3]] {
         conformance::check(&|| Ok(Box::new(emulator.device(chunk)?)))
             .unwrap_or_else(|e| panic!("chunks of {chunk:?}: {e}"));
@@ -84,6 +91,7 @@ fn the_emulated_gpu_conforms() {
 #[test]
 fn operations_on_the_emulated_gpu_conform() {
     let Some(emulator) = emulator() else { return };
+    let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     for (chunk, lens) in [([16, 32, 1 << 12], &[1, 300][..]), ([1 << 12; 3], &[5000])] {
         ring4::conformance::check(&|| Ok(DeviceQueue::new(vec![Box::new(emulator.device(chunk)?)])), lens)
             .unwrap_or_else(|e| panic!("chunks of {chunk:?}: {e}"));

@@ -21,7 +21,7 @@ use accel::{
     VectorRun, VectorStep, VectorTable, VouchBy, check_pieces,
 };
 use base::Error;
-use kernels::{Block, Place, copy_past_caches, gf_digest};
+use kernels::{Block, Place, gf_digest};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -282,6 +282,10 @@ impl VectorMemory for Cuda {
         LEAST_BLOCKS
     }
 
+    fn least_handed(&self) -> usize {
+        self.least_handed
+    }
+
     fn make(&mut self, ring: VectorRing, blocks: usize) -> Result<DeviceVector, Error> {
         self.session.enter()?;
         self.open_slots()?;
@@ -296,7 +300,7 @@ impl VectorMemory for Cuda {
         }
         let (all, chunk) = ((0, to.blocks()), self.lane_max);
         self.copy(to, all, parts.map(|part| part.chunks(chunk)), |lane, buffer, place, some| {
-            copy_past_caches(&mut lane.host()?[..some.len()], some);
+            lane.host()?[..some.len()].copy_from_slice(some);
             lane.upload_to(0, buffer, place, some.len())?;
             lane.wait()
         })
@@ -310,7 +314,7 @@ impl VectorMemory for Cuda {
         let parts = parts.map(|part| part.chunks_mut(chunk));
         self.copy(from, (at, blocks), parts, |lane, buffer, place, some| {
             lane.download_from(buffer, place, 0, some.len())?;
-            copy_past_caches(some, &lane.host()?[..some.len()]);
+            some.copy_from_slice(&lane.host()?[..some.len()]);
             Ok(())
         })
     }

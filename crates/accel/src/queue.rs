@@ -157,9 +157,9 @@ impl DeviceQueue {
         self.memory().is_some()
     }
 
-    /// Whether vectors of so many blocks do, all of an operation together.
-    pub fn keeps(&mut self, blocks: usize) -> bool {
-        self.memory().is_some_and(|memory| blocks >= memory.least_blocks())
+    /// Whether an operation on vectors of the host of so many blocks together is worth handing over.
+    pub fn takes(&mut self, blocks: usize) -> bool {
+        self.memory().is_some_and(|memory| blocks >= memory.least_handed())
     }
 
     /// The memory of the only device, if it has one.

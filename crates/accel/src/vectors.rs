@@ -232,6 +232,12 @@ pub trait VectorMemory {
         0
     }
 
+    /// Blocks from which on an operation is worth it that copies vectors of the host here, and its result
+    /// back: see [`crate::DeviceQueue::takes`].
+    fn least_handed(&self) -> usize {
+        0
+    }
+
     /// A vector of undefined content.
     ///
     /// # Errors

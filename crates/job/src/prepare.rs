@@ -273,15 +273,7 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     let study = file.first();
     party.policy.admit(file, &party.as_party)?;
     study.refuse_clear()?;
-    if file.member(&party.as_party).is_none() {
-        let names: Vec<&str> = file.parties.iter().map(|m| m.name.as_str()).collect();
-        return Err(Error::input(format!(
-            "this party is {:?}, but the study {} names {}; check `as` in the party file",
-            party.as_party,
-            party.study.display(),
-            names.join(", ")
-        )));
-    }
+    check_member(party, file)?;
     check_spine(party, study)?;
     check_servers(party, study)?;
     let device = devices::found(party.device, &party.as_party, study)?;
@@ -346,6 +338,19 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
 pub(crate) fn place(run: &Study, party: &PartySetup) -> PartyId {
     let at = run.parties.iter().position(|member| member.name == party.as_party);
     PartyId(at.unwrap_or_default() as u8)
+}
+
+fn check_member(party: &PartySetup, file: &StudyFile) -> Result<(), Error> {
+    if file.member(&party.as_party).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = file.parties.iter().map(|m| m.name.as_str()).collect();
+    Err(Error::input(format!(
+        "this party is {:?}, but the study {} names {}; check `as` in the party file",
+        party.as_party,
+        party.study.display(),
+        names.join(", ")
+    )))
 }
 
 /// Only a match that ends in a common spine has one to keep.

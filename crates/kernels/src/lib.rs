@@ -12,7 +12,6 @@
 mod aes;
 mod backend;
 mod block;
-mod copy;
 pub mod curve;
 mod gates;
 mod gf128;
@@ -32,7 +31,6 @@ mod x86;
 pub use aes::{Aes128, fold_streams, prg_fill};
 pub use backend::InstructionSet;
 pub use block::Block;
-pub use copy::copy_past_caches;
 pub use gates::{
     eval_and, eval_and_evaluator_known, eval_and_garbler_known, garble_and, garble_and_evaluator_known,
     garble_and_garbler_known,

@@ -57,6 +57,7 @@ fn ring4(security: Security, queue: fn() -> DeviceQueue) -> Ring4 {
 
 /// Programs give what they mean, at their price, with a device that takes over what it can.
 #[test]
+#[ignore = "ten seconds of programs that other devices run as well: make soak"]
 fn programs_run_on_a_device_that_keeps_vectors() {
     conformance::check_served(4, &|_| Ok(Box::new(ring4(Security::Malicious, keeping)))).unwrap();
 }

@@ -1,5 +1,5 @@
-//! What computes the arithmetic of a server of a study: what a party sets (`device`). It is its own affair: every
-//! device sends the same bytes, and nobody else learns which one it was.
+//! What computes the arithmetic of a server of a study: what a party sets (`device`). It is its own affair:
+//! every device sends the same bytes, and nobody else learns which one it was.
 
 use std::fmt;
 

@@ -410,7 +410,7 @@ impl ArithmeticShares for SharedVector {
         let runs: Vec<&[&Self]> = vectors.chunk_by(|x, y| x.ring() == y.ring()).collect();
         let blocks = |run: &[&Self]| run.iter().map(|x| x.blocks()).sum::<usize>();
         let Some(longest) = (0..runs.len()).max_by_key(|&i| blocks(runs[i])) else { return Ok(None) };
-        if party.speculates() || !party.queue().keeps(blocks(runs[longest])) {
+        if party.speculates() || !party.queue().takes(blocks(runs[longest])) {
             return Ok(None);
         }
         let first = party.keep(&concat(runs[longest][0].ring(), runs[longest]))?;
