@@ -335,6 +335,7 @@ fn rehearse() -> Result<(), Error> {
     let told: RehearsalInput =
         serde_json::from_str(&told).map_err(|e| Error::input(format!("no study came: {e}")))?;
     terminal::machine::limit_memory(told.memory);
+    terminal::machine::limit_files(told.memory);
     output::print_json(&service::rehearse(&told.study, told.rows)?)
 }
 

@@ -54,6 +54,8 @@ pub(crate) fn words(device: ServerDevice) -> Result<String, Error> {
                 let there = gpus.len();
                 Error::input(format!("there is no GPU {card}; this machine has {there}, numbered from 0"))
             })?;
+            // Kernels are compiled once for a process: what is missing for that shows before anybody is met.
+            Cuda::new(usize::from(card))?;
             Ok(format!("{device} ({})", gpu.name))
         }),
         ServerDevice::Rtl => Rtl::start().map(|_| format!("{device} (simulated)")),

@@ -305,7 +305,7 @@ fn goes_on(look: &Look<'_>) -> Result<bool, Error> {
     let Some(set) = look.settings.data.get(&own.data) else { return Ok(false) };
     let Some(bounds) = consented::bounds(&look.record, look.me, &own, set)? else { return Ok(false) };
     let (runs, jobs) = (store.runs(&look.row.id)?, look.house.jobs_folder());
-    consented::goes_on(&jobs, &look.settings.ledger, &look.record, &runs, &bounds)
+    consented::goes_on(&jobs, &look.settings.ledger, (&look.record, look.me), &runs, &bounds)
 }
 
 /// A free port of the own range; 0 where the others listen: of two because this side dials, of more because

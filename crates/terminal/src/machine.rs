@@ -23,11 +23,20 @@ pub fn stay_on(core: usize) -> Result<(), Error> {
 /// Lets this process have so many bytes of memory of its own at most, address space that it has not touched
 /// included: what asks for more is refused by the system. A smaller limit that is there already stays.
 pub fn limit_memory(bytes: u64) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let Rlimit { current, maximum } = getrlimit(Resource::Data);
+    limit(rustix::process::Resource::Data, bytes);
+}
+
+/// Lets no file that this process writes become longer; as [`limit_memory`].
+pub fn limit_files(bytes: u64) {
+    limit(rustix::process::Resource::Fsize, bytes);
+}
+
+fn limit(what: rustix::process::Resource, bytes: u64) {
+    use rustix::process::{Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(what);
     if current.is_none_or(|current| bytes < current) {
         // Where the system does not let it, the bound is what the program keeps to by itself.
-        let _ = setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum });
+        let _ = setrlimit(what, Rlimit { current: Some(bytes), maximum });
     }
 }
 

@@ -302,6 +302,17 @@ impl Ledger {
         last_begun(&self.connection, id).map_err(|e| self.explain("read", &e))
     }
 
+    /// Whether a match of any study has begun since a moment, in seconds since 1970.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn matched_since(&self, at: u64) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM matches WHERE at >= ?1)";
+        self.connection
+            .query_row(sql, [at.cast_signed()], |row| row.get(0))
+            .map_err(|e| self.explain("read", &e))
+    }
+
     /// As [`Self::begin_match`], for a match that says nothing of rows but their number until
     /// [`Self::begin_promises`] or [`Self::match_speaks`]: one that broke off before that is taken up, and
     /// not counted again. It is charged as one that begins now, which costs nothing unless its made-up rows

@@ -45,12 +45,12 @@ pub fn bounds(
 }
 
 /// Whether the next run of a proposal is none begun anew: this side holds its rows matched, or its half of a
-/// match, or an answer or a number that the ledger takes up; or nothing was charged since the consent, so
-/// that no match has begun.
+/// match, or an answer or a number that the ledger takes up; or no match has begun since the consent. Of sizes
+/// that cost something the charges say that; of exact ones, that no match of any study has begun here.
 pub fn goes_on(
     jobs: &Path,
     ledger: &Path,
-    record: &ProposalRecord,
+    (record, me): (&ProposalRecord, usize),
     runs: &[RunRow],
     bounds: &AgreedBounds,
 ) -> Result<bool, Error> {
@@ -70,10 +70,22 @@ pub fn goes_on(
     if ledger.takes_up(study.as_bytes())? {
         return Ok(true);
     }
+    if ledger.matched_since(bounds.at)? && sizes(record, me)? == [ratio(0, 1), ratio(0, 1)] {
+        return Ok(false);
+    }
     bounds.charges.iter().try_fold(true, |free, charge| {
         let [rho, delta] = ledger.charged_since(study.as_bytes(), bounds, &charge.viewer)?;
         Ok(free && rho == ratio(0, 1) && delta == ratio(0, 1))
     })
+}
+
+/// Rho and delta of the sizes that a match discloses; nothing where it discloses exact ones.
+fn sizes(record: &ProposalRecord, me: usize) -> Result<[Rational; 2], Error> {
+    let file = StudyFile::parse("the study", &record.proposed().text)?;
+    let key = record.parties()[me].to_string();
+    let place = file.first().parties.iter().position(|party| party.key == key).unwrap_or_default();
+    let charge = privacy::dummies::charge(file.first(), PartyId(u8::try_from(place).unwrap_or(u8::MAX)))?;
+    Ok(charge.map_or_else(|| [ratio(0, 1), ratio(0, 1)], |charge| [charge.rho, charge.delta]))
 }
 
 /// Why one more run may not begin: with what this study was charged since the consent, the most of that run
@@ -85,12 +97,7 @@ pub fn is_spent(look: &Look<'_>, goes_on: bool) -> Result<Option<String>, Error>
     let Some(own) = look.house.store().own_consent(&look.row.id)? else { return Ok(None) };
     let Some(set) = look.settings.data.get(&own.data) else { return Ok(None) };
     let Some(bounds) = bounds(&look.record, look.me, &own, set)? else { return Ok(None) };
-    let file = StudyFile::parse("the study", &look.record.proposed().text)?;
-    let key = look.record.parties()[look.me].to_string();
-    let place = file.first().parties.iter().position(|party| party.key == key).unwrap_or_default();
-    let place = PartyId(u8::try_from(place).unwrap_or(u8::MAX));
-    let sizes = privacy::dummies::charge(file.first(), place)?;
-    let sizes = sizes.map_or_else(|| [ratio(0, 1), ratio(0, 1)], |charge| [charge.rho, charge.delta]);
+    let sizes = sizes(&look.record, look.me)?;
     let next = NextRun { sizes, goes_on, begun: look.view.begun_anew(look.me), runs: bounds.matches };
     let ledger = Ledger::look(&look.settings.ledger)?;
     for most in &bounds.charges {

@@ -157,7 +157,8 @@ fn a_run_goes_on_only_from_what_is_there() {
         message: None,
     };
     let (jobs, path) = (pair.house.jobs_folder(), settings.ledger.clone());
-    let goes_on = |runs: &[RunRow]| consented::goes_on(&jobs, &path, &record, runs, &bounds).expect("looks");
+    let goes_on =
+        |runs: &[RunRow]| consented::goes_on(&jobs, &path, (&record, 0), runs, &bounds).expect("looks");
     assert!(!goes_on(&[]), "the first run begins anew");
     assert!(goes_on(std::slice::from_ref(&run)), "nothing was charged: no match has begun");
     let mut ledger = Ledger::open(&path).expect("opens");

@@ -80,6 +80,9 @@ pub fn start(house: &House, by: &str, data: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// The most bytes that a child may say.
+const SAID_BYTES: u64 = 1 << 24;
+
 /// Runs a child, tells it what it has to know, and says what it said. The thread that starts it waits for it:
 /// a child that ends with its parent ends with the thread that started it.
 pub fn watch(
@@ -107,7 +110,9 @@ fn wait(mut child: Child, input: &str, ChildRule { what, minutes }: ChildRule) -
     let reader = child.stdout.take().map(|mut out| {
         std::thread::spawn(move || {
             let mut text = String::new();
-            std::io::Read::read_to_string(&mut out, &mut text).map(|_| text)
+            std::io::Read::read_to_string(&mut std::io::Read::take(&mut out, SAID_BYTES), &mut text)?;
+            // Nobody reads what one says beyond that, and it ends of it.
+            Ok::<_, std::io::Error>(text)
         })
     });
     // One that does not read them has failed, and says why.
@@ -125,6 +130,7 @@ fn wait(mut child: Child, input: &str, ChildRule { what, minutes }: ChildRule) -
     }
     let said = reader.and_then(|reader| reader.join().ok()).and_then(Result::ok).unwrap_or_default();
     match said.trim_start().starts_with('{') {
+        _ if said.len() as u64 == SAID_BYTES => failed(&format!("the {what} said too much to be shown")),
         true => said,
         false => failed(&format!("the {what} ended without a word: too little memory?")),
     }

@@ -73,12 +73,22 @@ pub fn start(house: &House, study: &str, text: &str, rows: [u64; 2]) -> Result<b
     if !house.rehearsing.begin(study, super::now(), rows) {
         return Ok(false);
     }
+    // Made-up files are gone with this, also those of a child that is killed.
+    let folder = match tempfile::tempdir() {
+        Ok(folder) => folder,
+        Err(error) => {
+            house.rehearsing.end(study, Err("there is no room for made-up files".to_owned()));
+            return Err(Error::io("cannot make a folder for made-up files", &error));
+        }
+    };
     let mut command = Command::new(program);
+    command.env("TMPDIR", folder.path());
     command.args(["service", "rehearse", "--json"]);
     let memory = house.rules().settings.policy.jobs_memory;
     let input = json!({ "study": text, "rows": rows, "memory": memory }).to_string();
     let (store, rehearsing, study) = (house.store.clone(), house.rehearsing.clone(), study.to_owned());
     watch(command, input, RULE, move |found| {
+        drop(folder);
         rehearsing.end(&study, read(&found));
         store.ring();
     });
