@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -123,6 +122,8 @@ def _connect(ray: Any, address: str, namespace: str) -> bool:
 
 def _listens(address: str) -> None:
     """Ray itself tries for minutes to reach a head that is not there."""
+    import socket
+
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH).close()
@@ -143,6 +144,8 @@ def _same(ray: Any, there: str, said: str) -> bool:
 
 
 def _addresses(host: str, here: set[str]) -> set[str]:
+    import socket
+
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
     except OSError:

@@ -175,9 +175,9 @@ def test_a_lost_run_is_tried_again_where_that_is_free(tmp_path: Path) -> None:
     """Two matches of a run are charged once, the third again; what only a person mends is not tried again."""
     assert objects("RayJob")["tacit-run"]["spec"]["backoffLimit"] == 1
     for pod in pods().values():
-        context = pod["spec"]["securityContext"]
-        assert ("fsGroup" in context) == ("fsGroupChangePolicy" in context)
-        assert context.get("fsGroupChangePolicy", "OnRootMismatch") == "OnRootMismatch"
+        # What a mount opens to the group of the ledger's volume, the state key among it, tacit refuses.
+        if any("persistentVolumeClaim" in volume for volume in pod["spec"].get("volumes", [])):
+            assert pod["spec"]["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
     (tmp_path / "tacit.py").write_text(
         "class TacitError(Exception): pass\n"
         "class InputError(TacitError): pass\n"

@@ -88,7 +88,7 @@ def test_a_policy_refuses(world: World):
     assert caught.value.code == 5 and caught.value.answer.revealed.to_dict()
     with pytest.raises(tacit.InputError, match="`max_rho`"):
         world.parties(world.study(), "refused", max_rho="much")
-    with pytest.raises(tacit.InputError, match="`colour`"):
+    with pytest.raises(tacit.InputError, match='no setting "colour"; there are: study, as'):
         tacit.Party(world.study(), as_="media", identity="x", settings={"colour": "red"})
 
 
