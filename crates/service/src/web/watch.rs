@@ -106,16 +106,17 @@ pub fn begin(house: &Arc<House>) {
     let house = Arc::downgrade(house);
     std::thread::spawn(move || {
         while let Some(house) = house.upgrade() {
-            look(&house, now());
-            house.watch.begins.store(false, Ordering::Release);
+            if look(&house, now()) {
+                house.watch.begins.store(false, Ordering::Release);
+            }
             drop(house);
             std::thread::sleep(EVERY);
         }
     });
 }
 
-/// Looks once.
-pub fn look(house: &House, now: u64) {
+/// Looks once: whether the logs could be compared. Runs wait until they were.
+pub fn look(house: &House, now: u64) -> bool {
     let settings = house.rules().settings;
     let due = now.saturating_sub(house.watch.seen().cut) >= DAY;
     // What takes long is done without holding what pages show.
@@ -125,6 +126,7 @@ pub fn look(house: &House, now: u64) {
     let told = if compared.is_ok() { bear_witness(house, &witnesses, now) } else { Ok(()) };
     let mut seen = house.watch.seen();
     seen.witnesses = witnesses;
+    let whole = compared.is_ok();
     let looked = compared.map(|found| {
         (seen.of_own, seen.of_peers) = (found.of_own, found.of_peers);
         (seen.restored_ms, seen.contradicted_by) = (found.restored_ms, found.contradicted_by);
@@ -136,6 +138,7 @@ pub fn look(house: &House, now: u64) {
     if due || looked.is_err() {
         seen.failed = kept.and(looked).err().map(|error| error.to_string());
     }
+    whole
 }
 
 fn compared(
