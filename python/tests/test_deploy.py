@@ -296,6 +296,7 @@ def test_the_gate_of_the_manifest_starts(tmp_path: Path) -> None:
         assert json.loads(gate.stderr.read().splitlines()[-1])["event"] == "stopped"
     finally:
         gate.kill()
+        gate.wait()
 
 
 def test_the_entrypoint_is_a_driver_that_calls_what_there_is() -> None:
