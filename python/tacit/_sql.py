@@ -140,7 +140,7 @@ def sql(
     keys = _tables(tree, parties)
     _whole(tree)
     if len(keys) > 1:
-        text = f"USING ({', '.join(keys)}) is outside of the subset: SQL joins rows where all of these are equal"
+        text = f"USING ({', '.join(keys)}) is outside of the subset: SQL joins rows where all are equal"
         raise mistake(f"{text}, and a match by several identifiers those where one is: join by one key")
     if match is None:
         match = Match("pid", identifiers=keys)

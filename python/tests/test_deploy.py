@@ -218,7 +218,7 @@ class Job:
 
 @pytest.mark.parametrize("lost", ["PeerError", "killed"])
 def test_what_begins_a_third_time_ends_for_a_person(tmp_path: Path, lost: str) -> None:
-    """Two matches of a run are charged once, the third again: whatever starts the driver does not decide that."""
+    """Two matches of a run are charged once, the third again: what starts the driver does not decide that."""
     job = Job(tmp_path / "job")
     assert all(job.begins(lost)[:2] == (137 if lost == "killed" else 1, True) for _ in range(2))
     for _ in range(2):

@@ -347,13 +347,17 @@ def test_cells_are_compared_with_what_they_may_be():
         (lambda dose, cost, seen: seen > 1 + seen.parts(), "is a day, the other one a number"),  # here
         (lambda dose, cost, seen: dose == dose.parts(), "one of these is a label"),  # here
         (lambda dose, cost, seen: dose + dose == dose, "labels are no numbers"),  # here
-        (lambda dose, cost, seen: dose, "labels are no numbers: sum the bits"),  # here
         (lambda dose, cost, seen: cost >> 1 > 0, "value.parts()"),  # here
         (lambda dose, cost, seen: cost << 1 > 0, "value.parts()"),  # here
     ):
         CELLS[:] = [ask]
         message = trace_mistake(cells)
         assert words in message, message
+
+    def places(dose: DOSE):
+        return {"x": tacit.sum(dose)}  # here
+
+    assert "labels are no numbers: sum the bits" in trace_mistake(places)
 
 
 CELLS: list[Callable[..., Any]] = []

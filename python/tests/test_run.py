@@ -242,7 +242,7 @@ def test_nothing_secret_is_shown(world: World):
 
 
 def test_an_import_takes_less_than_is_asked():
-    """0.15 s of CPU time, the best of some: other programs of a machine have their say in the time on the clock."""
+    """0.15 s of CPU time, the best of some: other programs have their say in the time on the clock."""
     program = "import time; t = time.process_time(); import tacit; print(time.process_time() - t)"
     took = [float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(5)]
     assert min(took) < 0.15, took

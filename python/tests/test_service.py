@@ -225,7 +225,8 @@ def test_what_is_said_of_addresses_certificates_and_tokens():
     with pytest.raises(tacit.InputError, match="a number up to 65535"):
         tacit.Service("https://house.example:84430", "token")
     # Of a file, with its line's end; and one that no header can have is not said again, by nothing.
-    assert tacit.Service("https://house.example:8443", "hidden\n")._headers()["Authorization"] == "Bearer hidden"
+    of_file = tacit.Service("https://house.example:8443", "hidden\n")
+    assert of_file._headers()["Authorization"] == "Bearer hidden"
     for token in ("hid\nden", "hid den", "", "hidé"):
         with pytest.raises(tacit.InputError, match="the token is none") as caught:
             tacit.Service("https://house.example:8443", token)

@@ -140,8 +140,8 @@ def test_groups_that_where_names(trial):
         (f"SELECT COUNT(*) {FROM} WHERE NOT (balance BETWEEN 0 AND pressure + 1)", "COALESCE each end"),
         (f"SELECT COUNT(*) {FROM} GROUP BY pressure > 3", "write WHERE pressure IS NOT NULL"),
         (f"SELECT COUNT(*) {FROM} WHERE pressure IS NULL GROUP BY pressure > 3", "write WHERE pressure"),
-        (f"SELECT COUNT(*) {FROM} WHERE ill OR NOT pressure IS NULL GROUP BY pressure > 3", "a group of their"),
-        ("SELECT COUNT(*) FROM registry JOIN trial USING (id, year)", r"USING \(id, year\) is outside .* one key"),
+        (f"SELECT COUNT(*) {FROM} WHERE ill OR pressure > 3 GROUP BY pressure > 3", "a group of their own"),
+        ("SELECT COUNT(*) FROM registry JOIN trial USING (id, year)", r"\(id, year\) is outside .* one key"),
         (f"SELECT COUNT(*) {FROM} WHERE cost > 0.001", "no whole number of 1/100"),
         (f"SELECT COUNT(*) {FROM} WHERE cost * cost > 1", "counts in another unit"),
         (f"SELECT COUNT(*) {FROM} WHERE dose = 'Low'", "none of the labels"),
@@ -252,7 +252,7 @@ def listed(text: str) -> dict[str, float]:
         ("COUNT(*) {} WHERE seen IS NOT NULL", "rows", 30),
         ("COUNT(*) {} WHERE seen NOTNULL", "rows", 30),
         ("COUNT(*) {} WHERE seen IS NULL", "rows", 70),
-        # A group of NULL there is none, where WHERE leaves such rows out: by this word, or by what is true of none.
+        # WHERE leaves out what would be a group of NULL: by this word, or by what is true of no such row.
         ("COUNT(*) {} WHERE seen IS NOT NULL GROUP BY seen > 3", "rows, chosen = 1, expr1", 30),
         ("COUNT(*) {} WHERE NOT (seen IS NULL) AND ill GROUP BY seen > 3", "rows, chosen = 1, expr1", 10),
         ("COUNT(*) {} WHERE seen + 1 < 9 GROUP BY seen > 3", "rows, chosen = 1, expr1", 30),

@@ -1,7 +1,7 @@
 """The coordinator of a party: the RayJob runs it on the head, and workers are actors of its cluster.
 
-Tries of a study are counted on the ledger's volume, each before it begins. A match that begins too often is charged, and
-what starts this program again, whatever it is, knows neither how often it was started nor by whom.
+Tries of a study are counted on the ledger's volume, each before it begins: the third match that begins is
+charged, and what starts this program again, whatever it is, does not know how often it was started.
 """
 
 import os
