@@ -286,7 +286,9 @@ class _Actors(threading.Thread):
                 self._handle.is_gone(number, _reason(error))
 
     def _begun(self, number: int, called: _Called, here: Any) -> None:
-        host = _hosts(self._ray)[here.node]
+        host = _hosts(self._ray).get(here.node)
+        if host is None:
+            raise RuntimeError("its node is gone")
         own = (_tacit.__version__, _tacit.__commit__)
         if (here.version, here.commit) != own:
             raise RuntimeError(

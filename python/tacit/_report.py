@@ -159,7 +159,11 @@ class Table(Sequence[Fields]):
         return self._batches().__arrow_c_stream__(requested_schema)
 
     def _batches(self) -> _tacit.Batches:
-        return _tacit.Batches.of_rows(self.columns, json.dumps(self._rows, default=float))
+        rows = self._rows
+        for name in self.columns:
+            if _as_text([row.get(name) for row in rows]):
+                rows = [row if row.get(name) is None else {**row, name: str(row[name])} for row in rows]
+        return _tacit.Batches.of_rows(self.columns, json.dumps(rows, default=float))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
@@ -223,6 +227,15 @@ def _output(row: Mapping[str, Any]) -> dict[str, Any]:
     value, sigma = Fraction(row["value"]), row.get("sigma")
     whole = value.numerator if value.denominator == 1 else value
     return {**row, "value": whole, **({} if sigma is None else {"sigma": float(sigma)})}
+
+
+def _as_text(cells: Sequence[Any]) -> bool:
+    """Whether a column has a whole number that its type would round: no double has it, and no 64 bits do."""
+    whole = [cell for cell in cells if isinstance(cell, int)]
+    if not any(abs(cell) > 2**53 for cell in whole):
+        return False
+    others = any(cell is not None and not isinstance(cell, int) for cell in cells)
+    return others or any(not -(2**63) <= cell < 2**63 for cell in whole)
 
 
 def _cell(value: Any) -> str:

@@ -65,7 +65,11 @@ class Service:
         if at.scheme != "https" or not at.hostname or at.path.rstrip("/") or at.query:
             message = f"{url} is no address of a service: write https://NAME:PORT"
             raise InputError(message, kind="input", code=2)
-        self._host, self._port, self._name = at.hostname, at.port or 443, at.netloc
+        try:
+            self._host, self._port, self._name = at.hostname, at.port or 443, at.netloc
+        except ValueError as error:
+            message = f"{url} is no address of a service: a port is a number up to 65535"
+            raise InputError(message, kind="input", code=2) from error
         self._token, self._timeout = _Secret(token), timeout
         self._pin: bytes | None = None
         text = None if certificate is None else os.fspath(certificate)
@@ -124,7 +128,9 @@ class Service:
         try:
             return self._get(f"/drafts/{draft}/preview")
         finally:
-            self._send("DELETE", f"/drafts/{draft}", {})
+            # What is told is why there is none, and not what became of the draft.
+            with suppress(TacitError):
+                self._send("DELETE", f"/drafts/{draft}", {})
 
     def propose(self, study: Study | str | os.PathLike[str], *, note: str = "", days: int = 30) -> str:
         """Proposes a study, or a study file, for this organisation; its hash. It is signed and sent.
@@ -348,7 +354,11 @@ class _Secret:
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        # Files end with a line's end, and what sends headers would say the whole token in its error.
+        self._text = text.strip()
+        if not self._text or not all("!" <= letter <= "~" for letter in self._text):
+            message = "the token is none: hand over one line of it, as *Your account* showed it"
+            raise InputError(message, kind="input", code=2)
 
     def said(self) -> str:
         return self._text

@@ -132,12 +132,16 @@ def sql(
     the query bounds: ``AVG(LEAST(GREATEST(cost, 0), 500))``. Groups are labels, bits, conditions, and values
     that WHERE names: ``WHERE rooms IN (1, 2, 3) GROUP BY rooms``. ``viewer`` is told all of it, for ``rho``.
     NULL is a missing value, and so is what is computed of it, by LEAST and GREATEST, too, as in the standard.
+    It is no group: ``WHERE arm IS NOT NULL`` says so where ``GROUP BY arm`` may meet it.
 
     Raises TraceError, which names what is outside of the subset and why.
     """
     tree = _parsed(query)
     keys = _tables(tree, parties)
     _whole(tree)
+    if len(keys) > 1:
+        text = f"USING ({', '.join(keys)}) is outside of the subset: SQL joins rows where all are equal"
+        raise mistake(f"{text}, and a match by several identifiers those where one is: join by one key")
     if match is None:
         match = Match("pid", identifiers=keys)
     elif [one["name"] for one in match._said["identifiers"]] != keys:
@@ -254,6 +258,8 @@ class _Plan:
         """Names that nobody gets who does not ask for them."""
         self._chosen = self._free("chosen")
         self._lists = dict(_lists(self._where))
+        self._there = _needed_by(self._where)
+        """Columns that no chosen row lacks."""
         self._wanted: dict[str, exp.Expr] = {}
         """Values of a row, by the name that they get."""
         self._names: dict[str, str] = {}
@@ -337,6 +343,10 @@ class _Plan:
     def _group(self, key: exp.Expr, alias: str | None) -> None:
         kind = type(key).__name__
         name = self._name(key, alias)
+        missing = [one for one in _may_miss(key, self._columns, self._parties) if one not in self._there]
+        if missing and kind not in ("And", "Or"):
+            text = "rows where it is NULL are a group of their own in SQL, and in no group of a question"
+            _outside(key, f"{text}: write WHERE {' AND '.join(f'{one} IS NOT NULL' for one in missing)}")
         if kind != "Column":
             if kind not in (*_COMPARED, "And", "Or", "Not", "In", "Between", "Is"):
                 text = "groups are public: labels, bits, conditions, or values that WHERE names by IN"
@@ -400,6 +410,54 @@ def _lists(where: exp.Expr | None) -> list[tuple[str, list[str]]]:
         if texts and len(texts) == len(where.expressions) and None not in texts:
             return [(where.this.name, [text for text in texts if text is not None])]
     return []
+
+
+def _needed_by(where: exp.Expr | None) -> set[str]:
+    """Columns that are there in each row that a condition chooses."""
+    kind = type(where).__name__
+    if where is None:
+        return set()
+    if kind == "Paren":
+        return _needed_by(where.this)
+    if kind == "And":
+        return _needed_by(where.this) | _needed_by(where.expression)
+    if kind == "Is" and where.args.get("negate"):
+        return _strict(where.this)
+    if kind == "Not" and type(_bare(where.this)).__name__ == "Is":
+        of = _bare(where.this)
+        return set() if of.args.get("negate") else _strict(of.this)
+    return _strict(where)
+
+
+def _bare(of: exp.Expr) -> exp.Expr:
+    return _bare(of.this) if type(of).__name__ == "Paren" else of
+
+
+def _strict(of: exp.Expr) -> set[str]:
+    """Columns without which a value is NULL."""
+    if type(of).__name__ == "Column":
+        return {of.name}
+    if type(of).__name__ in ("Is", "Coalesce", "Case", "And", "Or"):
+        return set()
+    return {name for one in of.iter_expressions() for name in _strict(one)}
+
+
+def _may_miss(of: exp.Expr, columns: Mapping[str, Column], parties: Mapping[str, object]) -> list[str]:
+    """Columns without which a value may be missing; none where it never is."""
+    kind = type(of).__name__
+    if kind == "Is":
+        return []
+    if kind == "Column":
+        name = _column(of, columns, parties)
+        return [name] if columns[name].may_be_missing else []
+    parts = [*of.iter_expressions()]
+    if kind == "Case":
+        told = (of.args.get("default"), *(branch.args["true"] for branch in of.args["ifs"]))
+        parts = [one for one in told if one is not None]
+    each = [_may_miss(one, columns, parties) for one in parts]
+    if kind == "Coalesce" and not all(each):
+        return []
+    return [*dict.fromkeys(name for names in each for name in names)]
 
 
 def _literal(of: exp.Expr) -> int | Decimal | str | None:
@@ -504,6 +562,8 @@ class _Cells:
     def _between(self, of: exp.Expr) -> Cell:
         value = self.cell(of.this)
         low, high = self.cell(of.args["low"]), self.cell(of.args["high"])
+        if self._missing(of.args["low"]) or self._missing(of.args["high"]):
+            _outside(of, "where one end is NULL, BETWEEN is false by the other one alone: COALESCE each end")
         _ranked(of, value, low, high)
         return _pair(value, low, operator.ge) & _pair(value, high, operator.le)
 
@@ -512,6 +572,8 @@ class _Cells:
         if of.args.get("query") is not None or not isinstance(value, Value):
             _outside(of, "IN has a list of constants")
         cells = [self.cell(one) for one in of.expressions]
+        if any(isinstance(one, Value) for one in cells):
+            _outside(of, "IN has a list of constants: write = and OR")
         return _room(value, *cells).isin(cells)
 
     def _is(self, of: exp.Expr) -> Cell:
@@ -587,16 +649,7 @@ class _Cells:
 
     def _missing(self, of: exp.Expr) -> bool:
         """Whether a condition may be neither true nor false."""
-        if type(of).__name__ == "Is":
-            return False
-        if type(of).__name__ == "Coalesce":
-            return all(self._missing(one) for one in (of.this, *of.expressions))
-        if type(of).__name__ == "Case":
-            told = (of.args.get("default"), *(branch.args["true"] for branch in of.args["ifs"]))
-            return any(one is not None and self._missing(one) for one in told)
-        if type(of).__name__ == "Column":
-            return self._columns[_column(of, self._columns, self._parties)].may_be_missing
-        return any(self._missing(one) for one in of.iter_expressions())
+        return bool(_may_miss(of, self._columns, self._parties))
 
 
 def _apart(value: Value) -> Value:

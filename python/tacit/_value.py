@@ -697,6 +697,8 @@ def sum(value: Value, bits: int | None = None) -> Fold:
     """
     if not isinstance(value, Value) or isinstance(value, Fold):
         raise mistake(f"{value!r} is no value of a row")
+    if value._has_labels():
+        raise mistake("labels are no numbers: sum the bits (x == label), or count by groups")
     own = value._type()
     width = bits or min((1 if own == "bit" else int(own[1:])) + 33, 128)
     return _fold(value, ["sum", value._ref(), f"{'i' if own[0] == 'i' else 'u'}{width}"])

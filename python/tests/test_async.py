@@ -167,7 +167,8 @@ def test_a_notebook_has_one_output(monkeypatch):
         InteractiveShell.clear_instance()
         ZMQInteractiveShell.clear_instance()
     outputs = captured.outputs
-    assert {output.transient["display_id"] for output in outputs} and len(outputs) >= 1
+    assert len({output.transient["display_id"] for output in outputs}) == 1 and len(outputs) >= 2
+    assert [output.update for output in outputs] == [False] + [True] * (len(outputs) - 1)
     assert "1,234,567 bytes" in outputs[-1].data["text/html"]
 
 

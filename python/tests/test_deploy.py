@@ -154,6 +154,9 @@ def test_ports_agree() -> None:
         if "head" in name:
             own = {port["name"]: port["containerPort"] for port in pod["spec"]["containers"][0]["ports"]}
             assert own["coordinator"] == listens
+            # KubeRay makes the head's service of these alone, and asks it for a port of the name `dashboard`.
+            assert {"gcs-server": 6379, "dashboard": 8265}.items() <= own.items(), name
+            assert allowed["tacit-operator"] == [[own["dashboard"]]]
     assert allowed["tacit-closed"] == [] and policies["tacit-closed"]["spec"]["podSelector"] == {}
 
 
@@ -171,28 +174,92 @@ def test_the_gate_reaches_no_port_of_ray() -> None:
         assert not any(port in one for port in [*ports.values(), 52365] for one in ranges)
 
 
-def test_a_lost_run_is_tried_again_where_that_is_free(tmp_path: Path) -> None:
-    """Two matches of a run are charged once, the third again; what only a person mends is not tried again."""
-    assert objects("RayJob")["tacit-run"]["spec"]["backoffLimit"] == 1
-    for pod in pods().values():
+STAND_IN = """
+import os
+class TacitError(Exception): pass
+class InputError(TacitError): pass
+class RefusedError(TacitError): pass
+class DeviatedError(TacitError): pass
+class PeerError(TacitError): pass
+class Ray:
+    def __init__(self, *_, **__): pass
+class Party:
+    study = type("Study", (), {"hash": "ab" * 32})
+    text = "the report"
+    @staticmethod
+    def load(_): return Party()
+    def run(self, launcher):
+        print("ran", flush=True)
+        if os.environ["FAULT"] == "killed": os._exit(137)
+        if os.environ["FAULT"]: raise globals()[os.environ["FAULT"]]("said\\nof it")
+        return self
+"""
+
+
+class Job:
+    """The driver as a job runs it, with a stand-in for tacit, and a volume that stays."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "volume").mkdir(parents=True)
+        (folder / "tacit.py").write_text(STAND_IN)
+        source = (FOLDER / "driver.py").read_text()
+        volume = str(Path(settings()["ledger"]).parent)
+        assert f'"{volume}"' in source
+        self.folder, self.driver = folder, folder / "driver.py"
+        self.driver.write_text(source.replace(f'"{volume}"', repr(str(folder / "volume"))))
+
+    def begins(self, fault: str, tries: int = 2) -> tuple[int, bool, str]:
+        """Its code, whether a run was begun, and what it says."""
+        said = {"RAY_ADDRESS": "x:1", "TACIT_WORKERS": "1", "TACIT_TRIES": str(tries), "FAULT": fault}
+        env = os.environ | said | {"PYTHONPATH": str(self.folder)}
+        done = subprocess.run([sys.executable, self.driver], env=env, capture_output=True, text=True)
+        return done.returncode, done.stdout.startswith("ran\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("lost", ["PeerError", "killed"])
+def test_what_begins_a_third_time_ends_for_a_person(tmp_path: Path, lost: str) -> None:
+    """Two matches of a run are charged once, the third again: what starts the driver does not decide that."""
+    job = Job(tmp_path / "job")
+    assert all(job.begins(lost)[:2] == (137 if lost == "killed" else 1, True) for _ in range(2))
+    for _ in range(2):
+        code, ran, said = job.begins("")
+        assert (code, ran) == (1, False) and "NO RESULT, and no try again" in said and "TACIT_TRIES=3" in said
+    # A person allows one more, and it has its result; what starts it then has nothing to do.
+    code, ran, said = job.begins("", tries=3)
+    assert (code, ran) == (0, True) and "the report" in said
+    code, ran, said = job.begins("", tries=3)
+    assert (code, ran) == (0, False) and "answered before" in said
+
+
+@pytest.mark.parametrize("fault", ["InputError", "RefusedError", "DeviatedError"])
+def test_what_only_a_person_mends_is_not_tried_again(tmp_path: Path, fault: str) -> None:
+    job = Job(tmp_path / "job")
+    code, ran, said = job.begins(fault)
+    assert (code, ran) == (1, True) and "NO RESULT, and no try again: said" in said
+    # The job failed, so the operator starts it once more: that ends at once, as a failure, and says why.
+    code, ran, said = job.begins("")
+    assert (code, ran) == (1, False) and "no try again: said of it; TACIT_TRIES=3" in said
+
+
+def test_an_answer_is_not_asked_for_again(tmp_path: Path) -> None:
+    job = Job(tmp_path / "job")
+    assert job.begins("")[:2] == (0, True)
+    assert job.begins("")[:2] == (0, False)
+
+
+def test_a_lost_head_is_a_job_that_failed() -> None:
+    """In HTTPMode KubeRay submits a job again to the head that comes back, whatever `backoffLimit` is."""
+    job = objects("RayJob")["tacit-run"]["spec"]
+    assert job["submissionMode"] == "SidecarMode" and "submitterConfig" not in job
+    assert pods()["rayjob head"]["spec"]["restartPolicy"] == "Never"
+    for name, pod in pods().items():
+        if "head" in name:
+            env = {one["name"]: one["value"] for one in pod["spec"]["containers"][0]["env"]}
+            # With every cluster that KubeRay starts there is one try, and no more clusters than tries.
+            assert int(env["TACIT_TRIES"]) == job["backoffLimit"] + 1 == 2
         # What a mount opens to the group of the ledger's volume, the state key among it, tacit refuses.
         if any("persistentVolumeClaim" in volume for volume in pod["spec"].get("volumes", [])):
             assert pod["spec"]["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
-    (tmp_path / "tacit.py").write_text(
-        "class TacitError(Exception): pass\n"
-        "class InputError(TacitError): pass\n"
-        "class RefusedError(TacitError): pass\n"
-        "class DeviatedError(TacitError): pass\n"
-        "class PeerError(TacitError): pass\n"
-        "class Ray:\n    def __init__(self, *_, **__): pass\n"
-        "class Party:\n    @staticmethod\n    def load(_): return Party()\n"
-        "    def run(self, launcher): raise globals()[__import__('os').environ['FAULT']]('said')\n"
-    )
-    for name, code in [("InputError", 0), ("RefusedError", 0), ("DeviatedError", 0), ("PeerError", 1)]:
-        env = os.environ | {"RAY_ADDRESS": "x:1", "TACIT_WORKERS": "1", "FAULT": name, "PYTHONPATH": str(tmp_path)}
-        done = subprocess.run([sys.executable, FOLDER / "driver.py"], env=env, capture_output=True, text=True)
-        assert done.returncode == code and "said" in done.stderr, (name, done.stderr)
-        assert ("NO RESULT" in done.stderr) == (code == 0)
 
 
 def test_labels_of_policies_are_of_pods() -> None:
@@ -220,12 +287,16 @@ def test_the_gate_of_the_manifest_starts(tmp_path: Path) -> None:
         word = re.sub(r"=0\.0\.0\.0:\d+$", "=127.0.0.1:0", word)
         words.append(word.replace("/var/run/secrets/tacit", str(tmp_path)))
     gate = subprocess.Popen([os.environ["TACIT_COMMAND"], *words], stderr=subprocess.PIPE, text=True)
-    assert gate.stderr is not None
-    ready = json.loads(gate.stderr.readline())
-    assert ready["event"] == "ready" and ready["key"] == key.fingerprint
-    gate.send_signal(signal.SIGTERM)
-    assert gate.wait() == 0
-    assert json.loads(gate.stderr.read().splitlines()[-1])["event"] == "stopped"
+    try:
+        assert gate.stderr is not None
+        ready = json.loads(gate.stderr.readline())
+        assert ready["event"] == "ready" and ready["key"] == key.fingerprint
+        gate.send_signal(signal.SIGTERM)
+        assert gate.wait(60) == 0
+        assert json.loads(gate.stderr.read().splitlines()[-1])["event"] == "stopped"
+    finally:
+        gate.kill()
+        gate.wait()
 
 
 def test_the_entrypoint_is_a_driver_that_calls_what_there_is() -> None:

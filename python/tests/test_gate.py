@@ -7,19 +7,28 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import World, both
 
 import tacit
 
 
-def test_the_lanes_of_a_run_come_through_a_gate(world: World, tmp_path: Path):
+@pytest.fixture
+def gate(world: World, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     key = tacit.keygen(tmp_path / "gate.key")
     own = [f"--identity={key.path}", f"--coordinator={world.keys['media']}", "--json"]
     command = [os.environ["TACIT_COMMAND"], "gate", "--listen=127.0.0.1:0", "--inside=127.0.0.1:0", *own]
-    gate = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    yield running
+    running.kill()
+    running.wait()
+
+
+def test_the_lanes_of_a_run_come_through_a_gate(world: World, tmp_path: Path, gate: subprocess.Popen[str]):
     assert gate.stderr is not None
     ready = json.loads(gate.stderr.readline())
     inside = {"expose": "gate", "gate": ready["inside"], "gate-key": ready["key"]}
@@ -47,7 +56,7 @@ def test_the_lanes_of_a_run_come_through_a_gate(world: World, tmp_path: Path):
     )
     gate.send_signal(signal.SIGTERM)
     said = [json.loads(line) for line in gate.stderr]
-    assert gate.wait() == 0
+    assert gate.wait(60) == 0
     assert not any(isinstance(of, BaseException) for of in done.values()), (done, said)
     assert done["media"].public == done["shop"].public
     assert all(of.workers.processes and not len(of.workers.failed) for of in done.values())

@@ -354,6 +354,11 @@ def test_cells_are_compared_with_what_they_may_be():
         message = trace_mistake(cells)
         assert words in message, message
 
+    def places(dose: DOSE):
+        return {"x": tacit.sum(dose)}  # here
+
+    assert "labels are no numbers: sum the bits" in trace_mistake(places)
+
 
 CELLS: list[Callable[..., Any]] = []
 

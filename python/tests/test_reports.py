@@ -176,6 +176,15 @@ def test_outputs_are_numbers():
     assert [one.label for one in outputs[1:]] == ["exact"] and outputs.to_dicts()[0]["value"] == 2**100 + 1
     assert outputs[1:].to_pandas()["value"].sum() == -7
     assert str(2**100 + 1) in outputs._repr_html_()
+    # No type of a column holds these, and none of them is rounded without a word.
+    wide = ["1267650600228229401496703205377", "-7"], ["9007199254740993", "1/3"], ["-9223372036854775809"]
+    for values in wide:
+        table = tacit.Outputs([_output({"label": "x", "value": value}) for value in values])
+        for column in (table.to_pandas()["value"], table.to_polars()["value"]):
+            assert [*column] == values
+    for values, right in ((["4", "1/2", str(2**53)], [4.0, 0.5, 2.0**53]), ([str(2**63 - 1)], [2**63 - 1])):
+        table = tacit.Outputs([_output({"label": "x", "value": value}) for value in values])
+        assert [*table.to_polars()["value"]] == right
 
 
 def test_what_calls_return_shows_itself(world: World, reports, command, tmp_path):

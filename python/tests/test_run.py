@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -200,7 +201,10 @@ def test_ctrl_c_ends_a_run_and_the_peer_hears_of_it(world: World, tmp_path, wait
         if line.startswith(wanted):
             break
     child.send_signal(signal.SIGINT)
+    sent = time.monotonic()
     rest = child.stdout.read()
+    # A tenth of a second on a machine that has time for it; the peer's deadline is a minute.
+    assert time.monotonic() - sent < 3
     assert child.wait() == 0 and rest.endswith("interrupted\n"), rest
     if waits == "in a run":
         thread.join()
@@ -237,12 +241,11 @@ def test_nothing_secret_is_shown(world: World):
     assert key.path.read_text() == secret and key.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_import_is_timed(capsys):
-    """Printed, and not asserted: other programs of a machine have their say in it."""
-    program = "import time; t = time.perf_counter(); import tacit; print(time.perf_counter() - t)"
-    took = min(float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(5))
-    with capsys.disabled():
-        print(f"\nimport tacit: {took:.3f} s, the best of 5; process {os.getpid()}")
+def test_an_import_takes_less_than_is_asked():
+    """0.15 s of CPU time, the best of some: other programs have their say in the time on the clock."""
+    program = "import time; t = time.process_time(); import tacit; print(time.process_time() - t)"
+    took = [float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(5)]
+    assert min(took) < 0.15, took
 
 
 def test_a_report_folder_that_takes_no_report_is_found_before_a_run(world: World, tmp_path):

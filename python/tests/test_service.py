@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,15 @@ def test_what_is_said_of_addresses_certificates_and_tokens():
         tacit.Service("https://house.example:8443", "token", certificate="3f:9a")
     service = tacit.Service("https://house.example:8443", "hidden")
     assert "hidden" not in repr(vars(service))
+    with pytest.raises(tacit.InputError, match="a number up to 65535"):
+        tacit.Service("https://house.example:84430", "token")
+    # Of a file, with its line's end; and one that no header can have is not said again, by nothing.
+    of_file = tacit.Service("https://house.example:8443", "hidden\n")
+    assert of_file._headers()["Authorization"] == "Bearer hidden"
+    for token in ("hid\nden", "hid den", "", "hidé"):
+        with pytest.raises(tacit.InputError, match="the token is none") as caught:
+            tacit.Service("https://house.example:8443", token)
+        assert "hid" not in "".join(traceback.format_exception(caught.value))
     dates = (None, "0", "3", "3600", "Fri, 31 Dec 2027 23:59:59 GMT", "-1")
     assert [_wait(said) for said in dates] == [1.0, 0.0, 3.0, 60.0, 1.0, 1.0]
 
@@ -235,3 +245,6 @@ def test_why_it_was_not_proposed_is_what_is_told(monkeypatch):
     monkeypatch.setattr(service, "_draft", lambda study, note, days: 1)
     with pytest.raises(tacit.RefusedError, match="no right"):
         service.propose("study.toml")
+    answers["GET /drafts/1/preview"] = (403, told)
+    with pytest.raises(tacit.RefusedError, match="no right"):
+        service.preview("study.toml")

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import tacit
@@ -44,6 +45,13 @@ def test_the_package_is_typed(tmp_path):
 def test_the_stub_says_what_the_binary_has(tmp_path):
     settings = ("--mypy-config-file", HERE.parent / "pyproject.toml")
     fine("-m", "mypy.stubtest", *settings, "tacit._tacit", cwd=tmp_path)
+
+
+def test_the_wheel_has_the_licences_of_what_it_links():
+    texts = [file for file in metadata.files("tacit") or [] if file.match("*.dist-info/licenses/COPYRIGHT")]
+    assert len(texts) == 1
+    text = texts[0].read_text()
+    assert all(name in text for name in ("pyo3", "arrow-array", "rustls", "Apache License", "MIT"))
 
 
 def test_an_import_brings_nothing_heavy():

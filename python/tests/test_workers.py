@@ -6,12 +6,14 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from conftest import World, both, free_address
 
 import tacit
+from tacit._ray import _Actors, _Called
 
 NAMES = ("clinic", "works")
 ROWS = 700_001
@@ -155,3 +157,14 @@ def test_the_key_of_state_is_where_it_is_said(world: World, tmp_path: Path):
         key = tmp_path / f"{name}.k"
         assert key.read_text().startswith("tacit") and key.stat().st_mode & 0o777 == 0o600
         assert not list(world.folder.glob(f"keyed-{name}*key"))
+
+
+def test_a_node_that_went_at_once_is_said_so():
+    """Between what its actor says and who asks where it is; without Ray, of which there is a stand-in."""
+    gone: list[tuple[int, str]] = []
+    ray = SimpleNamespace(nodes=list, get=lambda ref: ref, kill=lambda actor, no_restart: None)
+    handle = SimpleNamespace(is_gone=lambda number, why: gone.append((number, why)))
+    actors = _Actors(ray, handle, tacit.Ray("10.0.0.5:6379", workers=1))
+    actors._called[3] = _Called(actor=None, summons="", ref=SimpleNamespace(node="4f" * 28), since=0.0)
+    actors._done(3)
+    assert gone == [(3, "its node is gone")] and not actors._called
