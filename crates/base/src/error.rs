@@ -30,6 +30,8 @@ pub enum ChannelError {
     Io(String),
     /// This party's own operator ended the run.
     Stopped,
+    /// Another thread of this party failed, and all of them end.
+    Halted,
 }
 
 /// Whose fault an error is.
@@ -273,6 +275,7 @@ impl fmt::Display for ChannelError {
             ),
             Self::Io(text) => write!(f, "{text}"),
             Self::Stopped => write!(f, "stopped here, by this party's operator"),
+            Self::Halted => write!(f, "stopped here, since another thread of this party failed"),
         }
     }
 }

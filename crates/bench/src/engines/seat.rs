@@ -109,7 +109,7 @@ impl EngineTask {
             |lane| BenchRows::new(&lift, &layout, Some(me), setting.rows, SEED).shard(lane, setting.lanes);
         let ranges = (0..setting.lanes).map(rows).collect();
         let run = |mut rows: BenchRows, session: &mut Session| stage.run(RowInput::Owned(&mut rows), session);
-        let shares = run_lanes(&program, (&mut session, &mut lanes), ranges, run)?;
+        let shares = run_lanes(&program, (&mut session, &mut lanes), ranges, run, |error| error)?;
         session.finish()?;
         let sent = session.traffic().sent("rows");
         let done = measured(start, sent, PartyResult::Shares(parts(&shares)));
