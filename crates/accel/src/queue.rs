@@ -11,6 +11,7 @@ use base::Error;
 use kernels::Block;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Blocks, times terms, that are worth a thread of a device: some ten times what it takes to start one.
 const WORTH: usize = 1 << 13;
@@ -28,6 +29,8 @@ pub struct DeviceQueue {
     /// What takes commands that the devices are not worth, and how many it took.
     cpu: Option<Cpu>,
     taken: u64,
+    /// Vectors that were copied from one memory to another.
+    moved: u64,
 }
 
 impl Default for DeviceQueue {
@@ -42,7 +45,7 @@ impl DeviceQueue {
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
         assert!(!devices.is_empty(), "a queue has a device");
         let (vectors, hosted) = (HostVectors::default(), BTreeSet::new());
-        Self { devices, worth: WORTH, keys: None, vectors, hosted, cpu: None, taken: 0 }
+        Self { devices, worth: WORTH, keys: None, vectors, hosted, cpu: None, taken: 0, moved: 0 }
     }
 
     /// The same queue, which gives no device less than `blocks` times terms of a command; at least 1.
@@ -62,6 +65,13 @@ impl DeviceQueue {
     #[must_use]
     pub fn taken_over(&self) -> u64 {
         self.taken
+    }
+
+    /// Vectors, or parts of one, that were copied from the host's memory to a device's or back, for they met
+    /// others there, so far.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.moved
     }
 
     /// The name of its first device.
@@ -150,6 +160,34 @@ impl DeviceQueue {
             Some(memory) => memory.make(ring, blocks),
             None => Ok(self.vectors.make(ring, blocks)),
         }
+    }
+
+    /// A vector in the host's memory, whatever its length.
+    pub fn make_on_host(&mut self, ring: VectorRing, blocks: usize) -> DeviceVector {
+        self.vectors.make(ring, blocks)
+    }
+
+    /// Whether a vector lies in the host's memory.
+    #[must_use]
+    pub fn is_on_host(&self, vector: &DeviceVector) -> bool {
+        self.vectors.has(vector)
+    }
+
+    /// A copy of a run where another vector lies, in a vector of its own.
+    ///
+    /// # Errors
+    /// As [`VectorMemory::make`], and those of copies.
+    pub fn move_beside(&mut self, other: &DeviceVector, run: &VectorRun<'_>) -> Result<DeviceVector, Error> {
+        let moved = self.make_beside(other, run.vector.ring(), run.blocks)?;
+        let parts = run.part.map_or(0..3, |part| part..part + 1);
+        let mut blocks = Zeroizing::new(vec![Block::ZERO; run.blocks]);
+        for part in parts {
+            self.read_run(&VectorRun { part: Some(part), ..*run }, &mut blocks)?;
+            let to = VectorRun { vector: &moved, part: Some(part), from: 0, blocks: run.blocks };
+            self.write_run(&to, &blocks)?;
+        }
+        self.moved += 1;
+        Ok(moved)
     }
 
     /// Whether vectors stay in the memory of a device, not of the host.

@@ -123,6 +123,12 @@ impl SeatParty {
         self.queue.taken_over()
     }
 
+    /// Vectors that were copied between the memories of host and device so far, for they met others there.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.queue.moved()
+    }
+
     /// Copies shares to the device.
     ///
     /// # Errors
@@ -130,6 +136,16 @@ impl SeatParty {
     pub fn keep<'a>(&mut self, shares: impl Into<ShareView<'a>>) -> Result<DeviceShares, Error> {
         let shares = shares.into();
         let vector = self.queue.make(shares.ring(), shares.ring().blocks(shares.len()))?;
+        self.queue.write(&vector, shares.parts())?;
+        Ok(DeviceShares { len: shares.len(), vector: Arc::new(vector), from: 0 })
+    }
+
+    /// As [`SeatParty::keep`], in the host's memory: of vectors that no device is worth.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn keep_on_host(&mut self, shares: &SharedVector) -> Result<DeviceShares, Error> {
+        let vector = self.queue.make_on_host(shares.ring(), shares.blocks());
         self.queue.write(&vector, shares.parts())?;
         Ok(DeviceShares { len: shares.len(), vector: Arc::new(vector), from: 0 })
     }
@@ -185,6 +201,10 @@ impl SeatParty {
             return Err(Error::misuse("a dot product has as many terms on both sides, at least one"));
         };
         x.iter().chain(y).try_for_each(|term| first.same_shape(term))?;
+        let terms: Vec<&DeviceShares> = x.iter().chain(y).copied().collect();
+        let terms = DeviceShares::together(self, &terms)?;
+        let (x, y) = terms.split_at(x.len());
+        let first = &x[0];
         let (ring, len, blocks) = (first.ring(), first.len, first.blocks());
         let vector = self.queue.make_beside(&first.vector, ring, blocks)?;
         let z = DeviceShares { len, vector: Arc::new(vector), from: 0 };
@@ -204,7 +224,7 @@ impl SeatParty {
         let all = chunks_of(blocks, (size / CHUNK_BLOCKS * CHUNK_BLOCKS).max(CHUNK_BLOCKS));
         let under_way = Chunks { all, slots, started: 0, talked: 0, folded: 0, settled: 0 };
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
-        let whole = |terms: &[&DeviceShares], party: &mut Self| -> Result<Vec<DeviceShares>, Error> {
+        let whole = |terms: &[DeviceShares], party: &mut Self| -> Result<Vec<DeviceShares>, Error> {
             terms.iter().map(|term| term.whole(party)).collect()
         };
         let [x, y] = [whole(x, self)?, whole(y, self)?];
