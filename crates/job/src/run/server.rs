@@ -118,8 +118,10 @@ impl Ready {
         let policy =
             program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: usize::MAX, allow_exact: true };
         let built = prepare::build(&study, &policy)?;
-        let engines = StudyEngine::of(&study, &built.program)?.on(node.device);
-        Ok(Self { study, servers, identity, built, engines, device: devices::words(node.device)?, me })
+        let engines = StudyEngine::of(&study, &built.program)?;
+        let device = devices::find(node.device, &engines)?;
+        let engines = engines.on(&device);
+        Ok(Self { study, servers, identity, built, engines, device: device.words, me })
     }
 }
 

@@ -97,6 +97,15 @@ impl DeviceShares {
         Ok(Self { len: self.len, vector: Arc::new(vector), from: 0 })
     }
 
+    /// The same in the host's memory.
+    pub(crate) fn on_host(&self, party: &mut SeatParty) -> Result<Self, Error> {
+        if party.queue.is_on_host(&self.vector) {
+            return Ok(self.clone());
+        }
+        let vector = party.queue.move_to_host(&self.all())?;
+        Ok(Self { len: self.len, vector: Arc::new(vector), from: 0 })
+    }
+
     /// The same, in a vector of its own.
     pub(crate) fn whole(&self, party: &mut SeatParty) -> Result<Self, Error> {
         if self.from == 0 && self.blocks() == self.vector.blocks() {
