@@ -30,8 +30,6 @@ pub enum ChannelError {
     Io(String),
     /// This party's own operator ended the run.
     Stopped,
-    /// Another thread of this party failed, and all of them end.
-    Halted,
 }
 
 /// Whose fault an error is.
@@ -275,7 +273,6 @@ impl fmt::Display for ChannelError {
             ),
             Self::Io(text) => write!(f, "{text}"),
             Self::Stopped => write!(f, "stopped here, by this party's operator"),
-            Self::Halted => write!(f, "stopped here, since another thread of this party failed"),
         }
     }
 }

@@ -198,7 +198,7 @@ impl LibfabricChannel {
     fn wait(&mut self, ready: impl Fn(&Flow) -> bool) -> Result<(), ChannelError> {
         let Self { life, halt, .. } = self;
         halt.check()?;
-        let alive = || life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch());
+        let mut alive = || life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch());
         self.side.wait(self.deadline, ready, || halt.check().and_then(|()| alive()))
     }
 

@@ -1,5 +1,6 @@
 //! One ordered, reliable byte pipe to one peer, and its in-process form.
 
+use crate::halt::halted;
 use crate::window::{Popped, Window, passed};
 use crate::{InPlace, RangeHalt};
 use base::{ChannelError, limits};
@@ -284,8 +285,8 @@ impl Channel for MemChannel {
         let windows = [&self.to, &self.from].map(Arc::downgrade);
         halt.on_halt(move || {
             let [to, from] = windows.each_ref().map(Weak::upgrade);
-            to.inspect(|to| to.refuse(ChannelError::Halted));
-            from.inspect(|from| from.end(ChannelError::Halted));
+            to.inspect(|to| to.refuse(halted()));
+            from.inspect(|from| from.end(halted()));
         });
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Ends the waits of channels that were given it ([`crate::Session::halts_with`]), and whatever they would
-/// send or receive next, with [`ChannelError::Halted`]. Clones are one halt, which stays as it is put.
+/// send or receive next, with an error that says so. Clones are one halt, which stays as it is put.
 #[derive(Clone, Default)]
 pub struct RangeHalt(Arc<HaltState>);
 
@@ -15,6 +15,11 @@ pub struct RangeHalt(Arc<HaltState>);
 struct HaltState {
     halted: AtomicBool,
     wakers: Mutex<Vec<Waker>>,
+}
+
+/// The error of what it ends.
+pub(crate) fn halted() -> ChannelError {
+    ChannelError::Io("stopped here, since another range of rows failed at this party".into())
 }
 
 type Waker = Box<dyn Fn() + Send>;
@@ -32,7 +37,7 @@ impl RangeHalt {
     /// # Errors
     /// That it has.
     pub fn check(&self) -> Result<(), ChannelError> {
-        if self.0.halted.load(Ordering::SeqCst) { Err(ChannelError::Halted) } else { Ok(()) }
+        if self.0.halted.load(Ordering::SeqCst) { Err(halted()) } else { Ok(()) }
     }
 
     /// `wake` is called when it ends, at once where it has ended. It must wait for nothing.

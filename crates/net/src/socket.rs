@@ -7,6 +7,7 @@
 //! as far as the kernel takes it: lock-step protocols would pay two thread switches per message otherwise.
 
 use crate::channel::{CHUNK_BYTES, WINDOW_CHUNKS};
+use crate::halt::halted;
 use crate::stop::StopSwitch;
 use crate::window::{Popped, Window, passed};
 use crate::{Channel, RangeHalt};
@@ -511,7 +512,7 @@ impl Channel for SocketChannel {
         let (stream, window) = (Arc::downgrade(&self.stream), Arc::downgrade(&self.window));
         halt.on_halt(move || {
             // What is written still leaves; who waits to read or to write wakes.
-            window.upgrade().inspect(|window| window.refuse(ChannelError::Halted));
+            window.upgrade().inspect(|window| window.refuse(halted()));
             stream.upgrade().inspect(|stream| drop(stream.shutdown(Shutdown::Read)));
         });
     }

@@ -61,11 +61,13 @@ impl DeviceQueue {
             let here = self.is_on_host(run.vector);
             copies.push(if here { None } else { Some(self.move_to_host(run)?) });
         }
-        let near = |(run, copy)| match copy {
-            None => **run,
-            Some(vector) => VectorRun { vector, from: 0, ..**run },
-        };
-        let mut near: Vec<VectorRun<'_>> = runs.iter().zip(&copies).map(near).collect();
+        let mut near = Vec::with_capacity(runs.len());
+        for (run, copy) in runs.iter().zip(&copies) {
+            near.push(match copy {
+                None => **run,
+                Some(vector) => VectorRun { vector, from: 0, ..**run },
+            });
+        }
         let Some(z) = near.pop() else { return Ok(()) };
         match *step {
             VectorStep::Combine { ring, terms, constant, .. } => {

@@ -179,7 +179,7 @@ pub(crate) fn device_blocks(numbers: &RowNumbers, rows: usize, least: usize) -> 
     let values = words.len() + bits + products.len();
     // What comes and what stays; of the operation under way its parts: of all bits at once, of one word, or
     // of all products.
-    let under_way = (9 * bits).max(12).max(3 * products.len());
+    let under_way = (12 * bits).max(12).max(4 * products.len());
     blocks * (2 * planes + 8 * widest) + rows * (2 * values + under_way)
 }
 
