@@ -111,7 +111,8 @@ fn a_full_card_leaves_the_rest_to_the_host() {
     let chunk = [16, 32, 1 << 12];
     let buffers = emulator.device(chunk).unwrap().buffer_bytes();
     for vectors in [0, 40_000, 400_000] {
-        let queue = || Ok(DeviceQueue::new(vec![Box::new(emulator.device_within(chunk, buffers + vectors)?)]));
+        let queue =
+            || Ok(DeviceQueue::new(vec![Box::new(emulator.device_within(chunk, buffers + vectors)?)]));
         ring4::conformance::check(&queue, &[300]).unwrap_or_else(|e| panic!("{vectors} bytes: {e}"));
     }
     let [keys, ..] = conformance::keys();

@@ -8,7 +8,6 @@
 //! the host, in pinned memory: what is vouched for and what arrived, where the host hashes them, and what is
 //! left of four digests.
 
-use crate::{Cuda, memory};
 use crate::device::{
     FEW_THREADS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests, download_digests, launch_fold,
     ring_number,
@@ -16,6 +15,7 @@ use crate::device::{
 use crate::digest;
 use crate::driver::{DeviceBuffer, Lane, Move, PlacedCopies, Registry, Stream};
 use crate::jobs::{self, Factors};
+use crate::{Cuda, memory};
 use accel::{
     Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorRing,
     VectorRun, VectorStep, VectorTable, VouchBy, check_pieces,

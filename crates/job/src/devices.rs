@@ -36,7 +36,8 @@ impl FoundDevice {
         Ok(match self.device {
             ServerDevice::Cpu => DeviceQueue::default(),
             ServerDevice::Cuda(card) => {
-                DeviceQueue::new(vec![Box::new(Cuda::within(card.into(), self.each, self.vectors)?)]).with_cpu()
+                DeviceQueue::new(vec![Box::new(Cuda::within(card.into(), self.each, self.vectors)?)])
+                    .with_cpu()
             }
             ServerDevice::Rtl => DeviceQueue::new(vec![Box::new(Rtl::start()?)]),
         })
@@ -119,7 +120,10 @@ fn divide((ranges, wanted): (usize, usize), free: usize) -> Result<(usize, Strin
     }
     let all = (ranges * each).div_ceil(mib);
     let of = if each < wanted {
-        format!("all of it, of {} MiB that would be used: in smaller pieces, the rest by the CPU", ranges * wanted / mib)
+        format!(
+            "all of it, of {} MiB that would be used: in smaller pieces, the rest by the CPU",
+            ranges * wanted / mib
+        )
     } else {
         format!("{} MiB are free", free / mib)
     };
@@ -169,7 +173,10 @@ mod tests {
         assert_eq!(words, "at most 1600 MiB for 4 ranges of rows at once; 80000 MiB are free");
         let (each, words) = divide((4, wanted), 400 * mib).unwrap();
         assert_eq!(each, 100 * mib);
-        assert!(words.starts_with("at most 400 MiB for 4 ranges") && words.contains("smaller pieces"), "{words}");
+        assert!(
+            words.starts_with("at most 400 MiB for 4 ranges") && words.contains("smaller pieces"),
+            "{words}"
+        );
         let refused = divide((4, wanted), 4 * least - 1).unwrap_err().to_string();
         assert!(refused.contains("4 ranges of rows") && refused.contains("[compute] shards"), "{refused}");
     }

@@ -1,7 +1,7 @@
 //! Faults on demand, for tests: a channel that delays, cuts, alters or shortens what a party sends at a step.
 
-use crate::{Channel, RangeHalt};
 use crate::traffic::covers;
+use crate::{Channel, RangeHalt};
 use base::ChannelError;
 use std::net::IpAddr;
 use std::time::Duration;

@@ -69,13 +69,16 @@ fn meet(
     let security = ChannelSecurity::Tls { identity: identities[me].clone(), keys };
     let dial = (0..me).map(|i| (PartyId(i as u8), addresses[i].clone())).collect();
     let meet = Meet::all(id, roster.clone(), Some(addresses[me].clone()), dial, security, [7; 32]);
-    let mut meeting = meet.patience(Duration::from_secs(60)).deadline(Duration::from_secs(60)).meet(RANGES)?;
+    let mut meeting =
+        meet.patience(Duration::from_secs(60)).deadline(Duration::from_secs(60)).meet(RANGES)?;
     let farewell = meeting.farewell()?;
     let session = |(range, mut channels): (u32, Channels)| {
         if (me, range) == (BENDS.0, BENDS.1) {
             let bend = |(peer, inner): (PartyId, Box<dyn Channel>)| match peer == BENDS.2 {
                 false => (peer, inner),
-                true => (peer, Box::new(BentChannel { inner, honest: HONEST_BYTES, bent: bent.clone() }) as _),
+                true => {
+                    (peer, Box::new(BentChannel { inner, honest: HONEST_BYTES, bent: bent.clone() }) as _)
+                }
             };
             channels = channels.into_iter().map(bend).collect();
         }

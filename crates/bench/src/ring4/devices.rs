@@ -62,7 +62,12 @@ pub fn card_bytes(
 
 /// A queue in front of so many devices of a seat, which may take so many bytes of a card's memory, and their
 /// cycles.
-pub fn open(name: DeviceName, n: usize, seat: usize, card_bytes: usize) -> Result<(DeviceQueue, Cycles), Error> {
+pub fn open(
+    name: DeviceName,
+    n: usize,
+    seat: usize,
+    card_bytes: usize,
+) -> Result<(DeviceQueue, Cycles), Error> {
     let mut cycles = Cycles::default();
     let mut devices: Vec<Box<dyn Device>> = Vec::new();
     for index in 0..n {
