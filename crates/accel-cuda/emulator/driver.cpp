@@ -1,12 +1,14 @@
 // The part of the CUDA driver and of NVRTC that this crate calls, on the host: tests load it in their place where there
 // is no GPU. It runs the same kernels, and it is as inconvenient as the real one may be: a stream does nothing before
 // somebody waits for it, so whoever reads too early or reuses a buffer too soon gets wrong bits; device memory ends at
-// a page that must not be touched; and memory that is freed with anything left in it is counted.
+// a page that must not be touched; and memory that is freed with anything left in it is counted. With EMULATOR_COUNTS
+// in the environment it says at the end what was asked of it.
 
 #include <sys/mman.h>
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -55,6 +57,24 @@ std::map<uintptr_t, std::pair<uintptr_t, size_t>> mappings;
 std::map<uintptr_t, size_t> sizes, locked;
 std::atomic<uint64_t> frees{0}, unwiped{0};
 const size_t PAGE = 4096;
+
+// What was asked of it, as JSON on standard error: what a card would be asked.
+struct Asked {
+    std::atomic<uint64_t> launches{0}, waits{0}, wipes{0}, allocations{0}, copies_in{0}, bytes_in{0}, copies_out{0},
+        bytes_out{0};
+    ~Asked() {
+        if (!std::getenv("EMULATOR_COUNTS")) return;
+        std::fprintf(stderr,
+                     "{\"launches\": %lu, \"waits\": %lu, \"wipes\": %lu, \"allocations\": %lu, \"copies_in\": %lu, "
+                     "\"bytes_in\": %lu, \"copies_out\": %lu, \"bytes_out\": %lu}\n",
+                     launches.load(), waits.load(), wipes.load(), allocations.load(), copies_in.load(), bytes_in.load(),
+                     copies_out.load(), bytes_out.load());
+    }
+    void copied(bool in, size_t bytes) {
+        (in ? copies_in : copies_out)++;
+        (in ? bytes_in : bytes_out) += bytes;
+    }
+} asked;
 
 // Memory that ends where a page without access begins.
 uintptr_t take(size_t bytes) {
@@ -112,10 +132,14 @@ int cuModuleGetFunction(void **function, void *, const char *name) {
 
 int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     if (!current) return MISSING_CONTEXT;
+    asked.allocations++;
     *address = take(bytes);
     // New device memory holds whatever was in it before.
     if (*address) std::memset((void *)*address, 0xa5, bytes);
     return *address ? OK : NO_MEMORY;
+}
+int cuMemGetInfo_v2(size_t *free, size_t *all) {
+    return *free = 3 << 28, *all = 1 << 30, current ? OK : MISSING_CONTEXT;
 }
 int cuMemFree_v2(uint64_t address) { return current ? give_back(address) : MISSING_CONTEXT; }
 int cuMemsetD8_v2(uint64_t at, unsigned char value, size_t bytes) {
@@ -134,6 +158,7 @@ int cuStreamSynchronize(void *stream) {
     if (!current) return MISSING_CONTEXT;
     Queue *queue = (Queue *)stream;
     std::lock_guard<std::mutex> guard(queue->lock);
+    asked.waits += !queue->work.empty();
     for (auto &step : queue->work) step();
     queue->work.clear();
     return OK;
@@ -172,6 +197,7 @@ int cuMemcpy2DAsync_v2(const Rows *rows, void *stream) {
     bool out = r.from_type == 2 && r.to_type == 1, in = r.from_type == 1 && r.to_type == 2;
     if (out == in || r.from_x || r.from_y || r.to_x || r.to_y || r.from_array || r.to_array) return INVALID;
     if (!r.width || !r.height || r.from_pitch < r.width || r.to_pitch < r.width) return INVALID;
+    asked.copied(in, r.width * r.height);
     return later(stream, [=] {
         const char *from = out ? (const char *)r.from_device : (const char *)r.from_host;
         char *to = out ? (char *)r.to_host : (char *)r.to_device;
@@ -198,12 +224,15 @@ uint64_t emulator_locked() {
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+    asked.copied(true, bytes);
     return later(stream, [=] { std::memcpy((void *)to, from, bytes); });
 }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+    asked.copied(false, bytes);
     return later(stream, [=] { std::memcpy(to, (const void *)from, bytes); });
 }
 int cuMemsetD8Async(uint64_t at, unsigned char value, size_t bytes, void *stream) {
+    asked.wipes++;
     return later(stream, [=] { std::memset((void *)at, value, bytes); });
 }
 
@@ -211,6 +240,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
                    unsigned block_z, unsigned shared, void *stream, void **arguments, void **extra) {
     if (!grid_x || !block_x || block_x > 1024 || shared || extra) return INVALID;
     if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1) return INVALID;
+    asked.launches++;
     auto call = ((Kernel *)function)->bind(arguments[0]);
     return later(stream, [=] {
         blockDim.x = block_x;

@@ -9,7 +9,7 @@ use crate::digest::DigestRest;
 use crate::driver::{Lane, Module, Runtime};
 use crate::jobs::{self, Factors, KeyStream};
 use crate::vectors::CudaVectors;
-use crate::{Gpu, digest};
+use crate::{Gpu, digest, memory};
 use accel::{
     BlockHalf, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use,
     VectorMemory, VectorRing, Vouch, VouchBy, check,
@@ -19,27 +19,27 @@ use kernels::{Block, gf_digest};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Blocks of a chunk of vectors that stay on the GPU, at most.
-const CHUNK_MAX: usize = 1 << 18;
+pub(crate) const CHUNK_MAX: usize = 1 << 18;
 /// Pairs of factors of a chunk of a command, at least and at most.
 const LANE_MIN: usize = 1 << 15;
-const LANE_MAX: usize = 1 << 16;
+pub(crate) const LANE_MAX: usize = 1 << 16;
 /// Pairs of factors from which on a command with vectors of the host is faster here than on one core.
 const LEAST_PAIRS: usize = 1 << 17;
 /// Lanes, at most: their threads copy about as fast as PCIe does.
-const LANES: usize = 12;
+pub(crate) const LANES: usize = 12;
 /// Chunks that each lane gets of a command, if they are not too small or too large: it evens out their ends.
 const CHUNKS: usize = 4;
 /// Blocks from which on an operation on vectors of the host is handed over. On an H200, four seats on 16
 /// cores, bits, comparisons and elements of words take up to twice the host's time at 2^14 elements of
 /// Z_2^128, and a quarter to a half of it at 2^16.
-const LEAST_HANDED: usize = 1 << 15;
+pub(crate) const LEAST_HANDED: usize = 1 << 15;
 /// Threads below which a dot product is cut into slices of its terms, and slices at most.
 pub(crate) const FEW_THREADS: usize = 1 << 14;
 pub(crate) const SLICES_MAX: usize = 256;
 /// Keys as given: three of streams and three of tags.
-const RAW_BLOCKS: usize = 6;
+pub(crate) const RAW_BLOCKS: usize = 6;
 /// Keys as the kernels want them: three times 352 words of round keys and 17 powers.
-const KEY_BLOCKS: usize = 3 * (352 / 4 + 17);
+pub(crate) const KEY_BLOCKS: usize = 3 * (352 / 4 + 17);
 
 /// A GPU as a device.
 pub struct Cuda {
@@ -110,23 +110,56 @@ impl Cuda {
     /// # Errors
     /// Which library is missing and what to install; that there is no such GPU; or that it failed.
     pub fn new(index: usize) -> Result<Self, Error> {
-        Self::on(Runtime::system()?, index, [LANE_MIN, LANE_MAX, CHUNK_MAX], digest::HOST_BLOCKS)
+        Self::within(index, usize::MAX, 0)
+    }
+
+    /// The same with so many bytes of the GPU's memory at most, of which so many are wanted for vectors that
+    /// stay: pieces are smaller where these are few. What finds no room there is the host's to keep and do.
+    ///
+    /// # Errors
+    /// As [`Cuda::new`], and where no pieces are small enough.
+    pub fn within(index: usize, bytes: usize, vectors: usize) -> Result<Self, Error> {
+        let Some(chunk) = memory::chunk_within(bytes, vectors) else {
+            let least = memory::least_bytes().div_ceil(1 << 20);
+            return Err(Error::input(format!(
+                "{} MiB of the memory of cuda:{index} are too few: a computation there takes {least} MiB at \
+                 least; compute fewer ranges of rows at once, choose another card, or the device cpu",
+                bytes >> 20
+            )));
+        };
+        let lane = LANE_MAX.min(chunk);
+        Self::on(Runtime::system()?, index, [LANE_MIN.min(lane), lane, chunk], digest::HOST_BLOCKS, bytes)
+    }
+
+    /// Bytes of the GPU's memory that nobody has taken, and all of them.
+    ///
+    /// # Errors
+    /// When the GPU failed.
+    pub fn memory(&self) -> Result<[usize; 2], Error> {
+        self.session.module().memory()
+    }
+
+    /// Bytes of it that this device had at once so far.
+    #[must_use]
+    pub fn peak_bytes(&self) -> usize {
+        self.session.module().taken()[1]
     }
 
     /// A device with these libraries, chunks of commands between these sizes, chunks of vectors that stay of
-    /// this one, and so many blocks of a digest left to the host.
+    /// this one, so many blocks of a digest left to the host, and bytes of the GPU's memory at most.
     pub(crate) fn on(
         runtime: Arc<Runtime>,
         index: usize,
         chunk: [usize; 3],
         host_digest: usize,
+        most: usize,
     ) -> Result<Self, Error> {
         let gpus = runtime.gpus()?;
         let gpu = gpus.get(index).cloned().ok_or_else(|| {
             Error::input(format!("there is no GPU {index}; this machine has {}, numbered from 0", gpus.len()))
         })?;
         let [lane_min, lane_max, chunk_max] = chunk;
-        let module = Module::load(runtime, &gpu)?;
+        let module = Module::load(runtime, &gpu, most)?;
         let session = Lane::new(&module, RAW_BLOCKS, RAW_BLOCKS + KEY_BLOCKS)?;
         let (lanes, vectors, least_handed) = (Vec::new(), CudaVectors::default(), LEAST_HANDED);
         Ok(Self {
@@ -221,6 +254,19 @@ impl Cuda {
         })
     }
 
+    /// One more lane.
+    pub(crate) fn open_lane(&mut self) -> Result<(), Error> {
+        let (lane, rest) = (self.lane_max, self.host_digest);
+        let host = 6 * lane + 2 * rest;
+        self.lanes.push(Lane::new(self.session.module(), host, memory::lane_blocks(lane, rest))?);
+        Ok(())
+    }
+
+    /// Whether there is a lane.
+    pub(crate) fn has_lane(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
     /// Does every job in some lane, of which each has a thread.
     pub(crate) fn in_lanes<J: Send>(
         &mut self,
@@ -230,10 +276,13 @@ impl Cuda {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let wanted = jobs.len().min(LANES.min(cores));
         while self.lanes.len() < wanted {
-            let host = 6 * self.lane_max + 2 * self.host_digest;
-            let device = 15 * self.lane_max + 2 * digest::scratch(self.lane_max, self.host_digest);
-            self.lanes.push(Lane::new(self.session.module(), host, device)?);
+            match self.open_lane() {
+                // Those that are there do all of it.
+                Err(_) if !self.lanes.is_empty() && self.session.module().was_full() => break,
+                opened => opened?,
+            }
         }
+        let wanted = wanted.min(self.lanes.len());
         let jobs = Mutex::new(jobs.into_iter());
         let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
         let run = |lane: &mut Lane| -> Result<(), Error> {
@@ -463,6 +512,10 @@ impl Pass<'_> {
 impl Device for Cuda {
     fn name(&self) -> &'static str {
         "cuda"
+    }
+
+    fn full(&mut self) -> bool {
+        self.session.module().was_full()
     }
 
     fn configure(&mut self, keys: Arc<SeatKeys>) -> Result<(), Error> {

@@ -16,6 +16,7 @@ use base::{At, Error, Fault};
 use kernels::Block;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use zeroize::Zeroize;
 
@@ -26,6 +27,8 @@ const BLOCK_THREADS: u64 = 128;
 const CAPABILITY: [c_int; 2] = [75, 76];
 /// `CU_STREAM_NON_BLOCKING`: streams that do not wait for the default one.
 const NON_BLOCKING: c_uint = 1;
+/// `CUDA_ERROR_OUT_OF_MEMORY`.
+const NO_MEMORY: c_int = 2;
 /// `CUDA_ERROR_NO_DEVICE`.
 const NO_DEVICE: c_int = 100;
 
@@ -126,6 +129,7 @@ functions! {
         module_function = c"cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
         alloc = c"cuMemAlloc_v2"(*mut u64, usize);
         free = c"cuMemFree_v2"(u64);
+        memory_info = c"cuMemGetInfo_v2"(*mut usize, *mut usize);
         alloc_host = c"cuMemAllocHost_v2"(*mut *mut c_void, usize);
         free_host = c"cuMemFreeHost"(*mut c_void);
         stream_create = c"cuStreamCreate"(*mut Handle, c_uint);
@@ -340,8 +344,15 @@ impl Drop for Context {
     }
 }
 
-/// The kernels, loaded on a GPU.
+/// The kernels, loaded on a GPU, and what is taken of its memory for them.
 pub(crate) struct Module {
+    gpu: Gpu,
+    /// Bytes of buffers there, at most and now, and the largest number of them so far.
+    most: usize,
+    used: AtomicUsize,
+    peak: AtomicUsize,
+    /// Whether a buffer was refused for want of memory, until somebody asks.
+    full: AtomicBool,
     context: Context,
     handle: Handle,
     kernels: [Handle; Kernel::NAMES.len()],
@@ -353,8 +364,8 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// The kernels for this GPU.
-    pub(crate) fn load(runtime: Arc<Runtime>, gpu: &Gpu) -> Result<Arc<Self>, Error> {
+    /// The kernels for this GPU, with so many bytes of its memory at most.
+    pub(crate) fn load(runtime: Arc<Runtime>, gpu: &Gpu, most: usize) -> Result<Arc<Self>, Error> {
         let image = runtime.image(gpu.capability)?;
         let context = Context::new(runtime, gpu.index)?;
         context.enter()?;
@@ -362,7 +373,9 @@ impl Module {
         // SAFETY: the image is what NVRTC made, complete; the handle goes to a place of its type.
         let loaded = unsafe { (runtime.api.module_load)(&raw mut handle, image.as_ptr().cast()) };
         runtime.done("loading the kernels", loaded)?;
-        let mut module = Self { context, handle, kernels: [std::ptr::null_mut(); _] };
+        let (used, peak, full) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        let (gpu, kernels) = (gpu.clone(), [std::ptr::null_mut(); _]);
+        let mut module = Self { gpu, most, used, peak, full, context, handle, kernels };
         for (kernel, name) in module.kernels.iter_mut().zip(Kernel::NAMES) {
             let runtime = &module.context.runtime;
             // SAFETY: the module is loaded, the name a C string, the handle goes to a place of its type.
@@ -370,6 +383,59 @@ impl Module {
             runtime.done("finding a kernel", found)?;
         }
         Ok(Arc::new(module))
+    }
+
+    /// Bytes of its memory that buffers take at most, and took at once so far.
+    pub(crate) fn taken(&self) -> [usize; 2] {
+        [self.most, self.peak.load(SeqCst)]
+    }
+
+    /// Bytes of the GPU's memory that nobody has taken, and all of them.
+    pub(crate) fn memory(&self) -> Result<[usize; 2], Error> {
+        self.context.enter()?;
+        let (runtime, [mut free, mut all]) = (&self.context.runtime, [0; 2]);
+        // SAFETY: both numbers go to places of their type.
+        let status = unsafe { (runtime.api.memory_info)(&raw mut free, &raw mut all) };
+        runtime.done("asking how much memory is free", status)?;
+        Ok([free, all])
+    }
+
+    /// Whether a buffer was refused for want of memory since it was asked.
+    pub(crate) fn was_full(&self) -> bool {
+        self.full.swap(false, SeqCst)
+    }
+
+    /// Books a buffer of so many bytes.
+    fn take(&self, bytes: usize) -> Result<(), Error> {
+        let more = |used: usize| used.checked_add(bytes).filter(|all| *all <= self.most);
+        match self.used.fetch_update(SeqCst, SeqCst, more) {
+            Ok(before) => {
+                self.peak.fetch_max(before + bytes, SeqCst);
+                Ok(())
+            }
+            Err(_) => Err(self.no_room(bytes)),
+        }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, SeqCst);
+    }
+
+    fn no_room(&self, bytes: usize) -> Error {
+        self.full.store(true, SeqCst);
+        let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+        let Gpu { index, name, memory_bytes, .. } = &self.gpu;
+        let may = match self.most {
+            usize::MAX => String::new(),
+            most => format!(", and may have {} MiB", mib(most)),
+        };
+        failed(format!(
+            "the memory of cuda:{index} ({name}, {} MiB) is full: {} MiB more were wanted, this computation \
+             has {} MiB{may}; compute fewer ranges of rows at once, choose another card, or the device cpu",
+            mib(*memory_bytes as usize),
+            mib(bytes),
+            mib(self.used.load(SeqCst)),
+        ))
     }
 }
 
@@ -605,9 +671,14 @@ impl DeviceBuffer {
     pub(crate) fn new(module: &Arc<Module>, blocks: usize) -> Result<Self, Error> {
         let (blocks, mut address) = (blocks.max(1), 0);
         module.context.enter()?;
+        module.take(bytes(blocks))?;
         // SAFETY: the address goes to a place of its type.
         let status = unsafe { (module.context.runtime.api.alloc)(&raw mut address, bytes(blocks)) };
-        module.context.runtime.done("allocating device memory", status)?;
+        let done = match status {
+            NO_MEMORY => Err(module.no_room(bytes(blocks))),
+            status => module.context.runtime.done("allocating device memory", status),
+        };
+        done.inspect_err(|_| module.give_back(bytes(blocks)))?;
         Ok(Self { module: module.clone(), address, blocks })
     }
 
@@ -646,6 +717,7 @@ impl Drop for DeviceBuffer {
             (api.set_now)(self.address, 0, bytes(self.blocks));
             (api.free)(self.address);
         }
+        self.module.give_back(bytes(self.blocks));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::Cuda;
 use crate::driver::{NVRTC_NAMES, Runtime, emulator_counts};
-use accel::{Device, DeviceCommand, DeviceQueue, LinearStage, VectorRing, conformance};
+use accel::{Device, DeviceCommand, DeviceQueue, LinearStage, VectorMemory, VectorRing, conformance};
 use base::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,8 +60,13 @@ static LOCKS: Mutex<()> = Mutex::new(());
 
 impl Emulator {
     fn device(&self, chunk: [usize; 3]) -> Result<Cuda, Error> {
+        self.device_within(chunk, usize::MAX)
+    }
+
+    /// With so many bytes of memory.
+    fn device_within(&self, chunk: [usize; 3], most: usize) -> Result<Cuda, Error> {
         // Short vectors are handed over too: long ones take the emulator minutes.
-        let mut cuda = Cuda::on(self.runtime.clone(), 0, chunk, 4)?;
+        let mut cuda = Cuda::on(self.runtime.clone(), 0, chunk, 4, most)?;
         cuda.least_handed = 1 << 12;
         Ok(cuda)
     }
@@ -98,12 +103,47 @@ fn operations_on_the_emulated_gpu_conform() {
     }
 }
 
+/// A card that is full leaves vectors, and commands, to the host: shares and messages are the same.
+#[test]
+fn a_full_card_leaves_the_rest_to_the_host() {
+    let Some(emulator) = emulator() else { return };
+    let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let chunk = [16, 32, 1 << 12];
+    let buffers = emulator.device(chunk).unwrap().buffer_bytes();
+    for vectors in [0, 40_000, 400_000] {
+        let queue =
+            || Ok(DeviceQueue::new(vec![Box::new(emulator.device_within(chunk, buffers + vectors)?)]));
+        ring4::conformance::check(&queue, &[300]).unwrap_or_else(|e| panic!("{vectors} bytes: {e}"));
+    }
+    let [keys, ..] = conformance::keys();
+    let mut full = DeviceQueue::new(vec![Box::new(emulator.device_within(chunk, buffers).unwrap())]);
+    full.configure(&keys).unwrap();
+    full.make(VectorRing::Z128, 300).unwrap();
+    assert_eq!(full.spilled(), 1);
+    // Not even a lane: who has a CPU beside it goes on, else the error names the card.
+    let mut none = DeviceQueue::new(vec![Box::new(emulator.device_within(chunk, 1 << 13).unwrap())]);
+    none.configure(&keys).unwrap();
+    let x = [vec![Block::ONE; 1 << 18], vec![Block::ONE; 1 << 18], vec![Block::ONE; 1 << 18]];
+    let mut z = x.clone();
+    let run = |queue: &mut DeviceQueue, z: &mut [Vec<Block>; 3]| {
+        let [z0, z1, z2] = z;
+        let x = x.each_ref().map(Vec::as_slice);
+        queue.run(&mut DeviceCommand::Add(LinearStage { ring: VectorRing::Z128, x, y: x, z: [z0, z1, z2] }))
+    };
+    let error = run(&mut none, &mut z).unwrap_err().to_string();
+    assert!(error.contains("the memory of cuda:0 (host, 1024 MiB) is full"), "{error}");
+    let mut beside = none.with_cpu();
+    beside.configure(&keys).unwrap();
+    run(&mut beside, &mut z).unwrap();
+    assert_eq!((z[2][77], beside.taken_over()), (Block(2), 1));
+}
+
 /// Where there is an NVRTC, with or without a GPU, it makes an image of the kernels.
 #[test]
 fn the_compiler_takes_the_kernels() {
     let Some(emulator) = emulator() else { return };
     let runtime = Runtime::load(&[&emulator.library], &NVRTC_NAMES).unwrap();
-    match Cuda::on(runtime.clone(), 0, [1; 3], 1) {
+    match Cuda::on(runtime.clone(), 0, [1; 3], 1, usize::MAX) {
         Err(e) if e.to_string().contains("no NVRTC") => println!("skipped: {e}"),
         made => {
             let capability = made.unwrap().gpu().capability;
@@ -137,9 +177,9 @@ fn errors_say_what_is_missing() {
     assert!(none.contains("no CUDA driver; install") && none.contains("libno-such-driver.so"), "{none}");
     let Some(emulator) = emulator() else { return };
     let runtime = Runtime::load(&[&emulator.library], &["libno-such-compiler.so"]).unwrap();
-    let none = text(Cuda::on(runtime, 0, [1; 3], 1).err());
+    let none = text(Cuda::on(runtime, 0, [1; 3], 1, usize::MAX).err());
     assert!(none.contains("no NVRTC") && none.contains("LD_LIBRARY_PATH"), "{none}");
-    let none = text(Cuda::on(emulator.runtime.clone(), 7, [1; 3], 1).err());
+    let none = text(Cuda::on(emulator.runtime.clone(), 7, [1; 3], 1, usize::MAX).err());
     assert!(none.contains("there is no GPU 7; this machine has 1"), "{none}");
     let mut device = emulator.device([1; 3]).unwrap();
     assert_eq!((device.name(), device.gpu().name.as_str()), ("cuda", "host"));

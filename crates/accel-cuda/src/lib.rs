@@ -22,6 +22,7 @@ mod device;
 mod digest;
 mod driver;
 mod jobs;
+pub mod memory;
 mod resident;
 mod steps;
 mod vectors;

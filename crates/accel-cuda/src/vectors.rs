@@ -8,7 +8,6 @@
 //! the host, in pinned memory: what is vouched for and what arrived, where the host hashes them, and what is
 //! left of four digests.
 
-use crate::Cuda;
 use crate::device::{
     FEW_THREADS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests, download_digests, launch_fold,
     ring_number,
@@ -16,6 +15,7 @@ use crate::device::{
 use crate::digest;
 use crate::driver::{DeviceBuffer, Lane, Move, PlacedCopies, Registry, Stream};
 use crate::jobs::{self, Factors};
+use crate::{Cuda, memory};
 use accel::{
     Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorRing,
     VectorRun, VectorStep, VectorTable, VouchBy, check_pieces,
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Chunks under way: one is computed, one is sent, one arrives, one is ready, and one is folded while nobody
 /// waits for it.
-const SLOTS: usize = 5;
+pub(crate) const SLOTS: usize = 5;
 /// Blocks from which on a round of products is faster here than on one core: some ten launches and waits.
 const LEAST_BLOCKS: usize = 1 << 12;
 /// Memory of dropped vectors that is kept for the next ones, at most: a part of the GPU's, in so many
@@ -184,9 +184,12 @@ impl Cuda {
     /// The slots, made when the first vector is.
     fn open_slots(&mut self) -> Result<(), Error> {
         let chunk = self.chunk_max;
-        let few = FEW_THREADS.min(chunk);
+        // What goes in and out needs one, whatever vectors leave.
+        if !self.has_lane() {
+            self.open_lane()?;
+        }
         while self.vectors.slots.len() < SLOTS {
-            let device = 5 * chunk + 4 * digest::scratch(chunk, self.host_digest) + 3 * few;
+            let device = memory::slot_blocks(chunk, self.host_digest);
             let lane = Lane::new(self.session.module(), 4 * chunk + 4 * self.host_digest, device)?;
             self.vectors.slots.push(VectorSlot { lane, chunk: None });
         }
@@ -210,7 +213,12 @@ impl Cuda {
         if let Some(found) = fitting.min_by_key(|&i| vectors.spare[i].blocks()) {
             return Ok(vectors.spare.remove(found));
         }
-        let most = self.gpu().memory_bytes as usize / Block::BYTES / SPARE_SHARE;
+        let [most, _] = self.session.module().taken();
+        // Who has a part of the memory keeps what it has until that is full.
+        let most = match most {
+            usize::MAX => self.gpu().memory_bytes as usize / SPARE_SHARE,
+            most => most,
+        } / Block::BYTES;
         self.give_back(most)?;
         if let Ok(buffer) = DeviceBuffer::new(self.session.module(), blocks) {
             return Ok(Arc::new(buffer));

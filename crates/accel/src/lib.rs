@@ -74,6 +74,11 @@ pub trait Device: Send {
         0
     }
 
+    /// Whether what failed last found no memory, so that nothing was done. Asked once, it is forgotten.
+    fn full(&mut self) -> bool {
+        false
+    }
+
     /// Its own memory, if vectors can stay in it.
     fn memory(&mut self) -> Option<&mut dyn VectorMemory> {
         None

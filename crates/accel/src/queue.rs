@@ -12,6 +12,8 @@ use kernels::Block;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+mod apart;
+
 /// Blocks, times terms, that are worth a thread of a device: some ten times what it takes to start one.
 const WORTH: usize = 1 << 13;
 
@@ -28,6 +30,9 @@ pub struct DeviceQueue {
     /// What takes commands that the devices are not worth, and how many it took.
     cpu: Option<Cpu>,
     taken: u64,
+    /// Vectors that were copied from one memory to another, and that found no room with a device.
+    moved: u64,
+    spilled: u64,
 }
 
 impl Default for DeviceQueue {
@@ -42,7 +47,8 @@ impl DeviceQueue {
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
         assert!(!devices.is_empty(), "a queue has a device");
         let (vectors, hosted) = (HostVectors::default(), BTreeSet::new());
-        Self { devices, worth: WORTH, keys: None, vectors, hosted, cpu: None, taken: 0 }
+        let cpu = None;
+        Self { devices, worth: WORTH, keys: None, vectors, hosted, cpu, taken: 0, moved: 0, spilled: 0 }
     }
 
     /// The same queue, which gives no device less than `blocks` times terms of a command; at least 1.
@@ -62,6 +68,19 @@ impl DeviceQueue {
     #[must_use]
     pub fn taken_over(&self) -> u64 {
         self.taken
+    }
+
+    /// Vectors, or parts of one, that were copied from the host's memory to a device's or back, for they met
+    /// others there, so far.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// Vectors that the host's memory took so far, since the device's was full.
+    #[must_use]
+    pub fn spilled(&self) -> u64 {
+        self.spilled
     }
 
     /// The name of its first device.
@@ -101,7 +120,11 @@ impl DeviceQueue {
         }
         let parts = (work / self.worth).min(self.devices.len()).min(blocks(command)).max(1);
         if parts == 1 {
-            return self.devices[0].run(command);
+            let done = self.devices[0].run(command);
+            let full = done.is_err() && self.devices[0].full();
+            let Some(cpu) = self.cpu.as_mut().filter(|_| full) else { return done };
+            self.taken += 1;
+            return cpu.run(command);
         }
         check(command, keys.seat())?;
         let mut digests = vec![[Block::ZERO; 2]; parts];
@@ -146,10 +169,23 @@ impl DeviceQueue {
         ring: VectorRing,
         blocks: usize,
     ) -> Result<DeviceVector, Error> {
-        match self.memory_of(other) {
-            Some(memory) => memory.make(ring, blocks),
-            None => Ok(self.vectors.make(ring, blocks)),
+        let made = self.memory_of(other).map(|memory| memory.make(ring, blocks));
+        self.or_on_host(made, ring, blocks)
+    }
+
+    /// What a device made, or a vector of the host where there is none or it is full.
+    fn or_on_host(
+        &mut self,
+        made: Option<Result<DeviceVector, Error>>,
+        ring: VectorRing,
+        blocks: usize,
+    ) -> Result<DeviceVector, Error> {
+        match made {
+            Some(Err(_)) if self.devices[0].full() => self.spilled += 1,
+            Some(made) => return made,
+            None => {}
         }
+        Ok(self.vectors.make(ring, blocks))
     }
 
     /// Whether vectors stay in the memory of a device, not of the host.
@@ -204,10 +240,9 @@ impl VectorMemory for DeviceQueue {
 
     fn make(&mut self, ring: VectorRing, blocks: usize) -> Result<DeviceVector, Error> {
         let shorter = self.cpu.is_some();
-        match self.memory() {
-            Some(memory) if !shorter || blocks >= memory.least_blocks() => memory.make(ring, blocks),
-            _ => Ok(self.vectors.make(ring, blocks)),
-        }
+        let memory = self.memory().filter(|memory| !shorter || blocks >= memory.least_blocks());
+        let made = memory.map(|memory| memory.make(ring, blocks));
+        self.or_on_host(made, ring, blocks)
     }
 
     fn write(&mut self, to: &DeviceVector, parts: [&[Block]; 3]) -> Result<(), Error> {
@@ -225,6 +260,10 @@ impl VectorMemory for DeviceQueue {
     }
 
     fn step(&mut self, step: &VectorStep<'_>) -> Result<(), Error> {
+        let on_host = self.is_on_host(step.z().vector);
+        if step.reads().iter().any(|x| self.is_on_host(x.vector) != on_host) {
+            return self.step_apart(step);
+        }
         if let Some(memory) = self.memory_of(step.z().vector) {
             return memory.step(step);
         }

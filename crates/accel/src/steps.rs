@@ -162,7 +162,7 @@ impl VectorStep<'_> {
     }
 
     /// What it reads.
-    fn reads(&self) -> Vec<&VectorRun<'_>> {
+    pub(crate) fn reads(&self) -> Vec<&VectorRun<'_>> {
         match self {
             Self::Combine { terms, .. } => terms.iter().map(|(x, _)| x).collect(),
             Self::Draw { x, .. } => x.iter().collect(),

@@ -8,12 +8,13 @@ mod scaling;
 mod seat;
 
 pub use args::{DeviceName, Ring4Args};
-pub use devices::open;
+pub use devices::{card_bytes, open};
 pub use seat::SeatTask;
 
 use super::party::PartyJob;
 use super::{expect, four, tell};
 use crate::names::{SecurityName, TransportName};
+use accel_cuda::memory;
 use args::{ElementBits, HashName};
 use base::Error;
 use devices::Hardware;
@@ -122,7 +123,7 @@ impl Ring4Args {
 /// Refuses a device or a transport that this machine has not, before four processes do.
 fn there(setting: &SeatSetting) -> Result<(), Error> {
     if setting.device != DeviceName::Cpu {
-        devices::open(setting.device, 1, 0)?;
+        devices::open(setting.device, 1, 0, usize::MAX)?;
     }
     setting.plain().map_or(Ok(()), |kind| fabric::available(&kind).map_err(Error::input))
 }
@@ -143,7 +144,12 @@ fn setting(args: &Ring4Args) -> Result<SeatSetting, Error> {
     let devices = usize::from(devices);
     let (chain, sample) = (chain.min(products), u64::from(std::process::id()));
     let provider = args.provider.clone().unwrap_or_else(|| "tcp".to_owned());
+    // Two factors, a product, and the one before it, until that is dropped.
+    let vectors = memory::vector_bytes((4 * vector).div_ceil(lanes) as usize);
+    let card_bytes = [memory::least_bytes(), memory::buffer_bytes()].map(|buffers| buffers + vectors);
+    let card_bytes = devices::card_bytes(device, (devices, 1), card_bytes)?;
     Ok(SeatSetting {
+        card_bytes,
         security,
         hash,
         bits,

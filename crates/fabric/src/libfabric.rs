@@ -32,7 +32,7 @@ mod shim;
 use crate::passed;
 use base::ChannelError;
 use flow::Flow;
-use net::Channel;
+use net::{Channel, RangeHalt};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
@@ -158,7 +158,8 @@ impl EndpointThread {
 
     /// The channel. `life` is the private channel to the same peer.
     pub(crate) fn channel(self, life: Box<dyn Channel>) -> LibfabricChannel {
-        LibfabricChannel { deadline: life.deadline(), side: self, life: Some(life), finished: false }
+        let (deadline, halt) = (life.deadline(), RangeHalt::default());
+        LibfabricChannel { deadline, side: self, life: Some(life), finished: false, halt }
     }
 }
 
@@ -190,13 +191,15 @@ pub(crate) struct LibfabricChannel {
     life: Option<Box<dyn Channel>>,
     deadline: Duration,
     finished: bool,
+    halt: RangeHalt,
 }
 
 impl LibfabricChannel {
     fn wait(&mut self, ready: impl Fn(&Flow) -> bool) -> Result<(), ChannelError> {
-        let life = &mut self.life;
-        self.side
-            .wait(self.deadline, ready, || life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch()))
+        let Self { life, halt, .. } = self;
+        halt.check()?;
+        let mut alive = || life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch());
+        self.side.wait(self.deadline, ready, || halt.check().and_then(|()| alive()))
     }
 
     fn flush(&mut self) {
@@ -261,6 +264,11 @@ impl Channel for LibfabricChannel {
         let mut flow = self.side.shared.lock();
         flow.poll(0);
         if flow.ready() > 0 { Ok(()) } else { alive }
+    }
+
+    fn halts_with(&mut self, halt: &RangeHalt) {
+        self.halt = halt.clone();
+        self.life.iter_mut().for_each(|life| life.halts_with(halt));
     }
 
     fn under(&mut self) -> Option<&mut dyn Channel> {

@@ -40,7 +40,7 @@ use crate::shm::ShmChannel;
 use base::{ChannelError, Error, PartyId, Seed};
 use in_place::PlacedFrames;
 use kernels::{Aes128, Block, GfKey, gf_digest};
-use net::{Channel, InPlace, Session};
+use net::{Channel, InPlace, RangeHalt, Session};
 use std::net::IpAddr;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
@@ -391,6 +391,10 @@ impl<C: Channel> Channel for SealedChannel<C> {
 
     fn at_step(&mut self, step: &str) {
         self.inner.at_step(step);
+    }
+
+    fn halts_with(&mut self, halt: &RangeHalt) {
+        self.inner.halts_with(halt);
     }
 
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {

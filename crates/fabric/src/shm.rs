@@ -20,7 +20,7 @@ mod region;
 use crate::passed;
 use base::ChannelError;
 use kernels::{Place, SharedMemory};
-use net::Channel;
+use net::{Channel, RangeHalt};
 use rustix::thread::futex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -72,6 +72,7 @@ pub(crate) struct ShmChannel {
     life: Option<Box<dyn Channel>>,
     deadline: Duration,
     finished: bool,
+    halt: RangeHalt,
 }
 
 #[derive(Clone, Copy)]
@@ -98,6 +99,7 @@ impl Mapped {
             deadline: life.deadline(),
             life: Some(life),
             finished: false,
+            halt: RangeHalt::default(),
         }
     }
 }
@@ -160,6 +162,7 @@ impl ShmChannel {
             if self.changed(what) {
                 break;
             }
+            self.halt.check()?;
             let alive = self.life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch());
             if self.changed(what) {
                 break;
@@ -175,12 +178,14 @@ impl ShmChannel {
 
     /// Looks how far the peer has written; it cannot be further than a ring.
     fn look_for_bytes(&mut self) -> Result<u64, ChannelError> {
+        self.halt.check()?;
         self.head_seen = self.region.word64(self.into + HEAD).load(SeqCst);
         possible(self.head_seen.wrapping_sub(self.tail), self.ring)
     }
 
     /// Looks how far the peer has read; it cannot have read what it was not told of.
     fn look_for_space(&mut self) -> Result<u64, ChannelError> {
+        self.halt.check()?;
         let tail = self.region.word64(self.out + TAIL).load(SeqCst);
         possible(self.told.wrapping_sub(tail), self.ring)?;
         self.tail_seen = tail;
@@ -339,6 +344,11 @@ impl Channel for ShmChannel {
     fn watch(&mut self) -> Result<(), ChannelError> {
         let alive = self.life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch());
         if self.head_seen != self.tail || self.changed(Wait::Bytes) { Ok(()) } else { alive }
+    }
+
+    fn halts_with(&mut self, halt: &RangeHalt) {
+        self.halt = halt.clone();
+        self.life.iter_mut().for_each(|life| life.halts_with(halt));
     }
 
     fn under(&mut self) -> Option<&mut dyn Channel> {

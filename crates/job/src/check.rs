@@ -2,7 +2,7 @@
 //! `tacit check` and the Python package show it.
 
 use crate::budget::{self, Outlook};
-use crate::devices;
+use crate::devices::{self, FoundDevice};
 use crate::folders;
 use crate::plan::{self, Assumed, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
 use crate::prepare::{self, Built, Opened, build_all};
@@ -89,7 +89,7 @@ pub struct CheckedSide {
     /// What this side computes over, if it is one of the four servers.
     transport: Option<ServerTransport>,
     /// What computes then, in words.
-    device: Option<String>,
+    device: Option<FoundDevice>,
     /// This side's own settings; of an owner only.
     pub party: Option<PartySetup>,
 }
@@ -189,7 +189,10 @@ impl CheckedSide {
         let node = settings.clone().complete_node()?;
         node.admit(file.first())?;
         let Opened { file: agreed, text, .. } = Opened::new((file, text), &node.name, &node.identity)?;
-        let (side, device) = (Self::of_study(agreed, text)?, Some(devices::words(node.device)?));
+        let side = Self::of_study(agreed, text)?;
+        let program = side.built.first().map(|built| &built.program);
+        let engine = program.map(|program| StudyEngine::of(side.agreed.first(), program)).transpose()?;
+        let device = engine.map(|engine| devices::find(node.device, &engine)).transpose()?;
         Ok(Some(Self { serves: true, transport: Some(node.transport), device, ..side }))
     }
 
@@ -274,7 +277,7 @@ impl CheckedSide {
         if let Some(transport) = transport {
             plan = plan.over(agreed.first(), &transport, link)?;
         }
-        plan.assumptions.extend(device.map(|device| ("device".to_owned(), device)));
+        plan.assumptions.extend(device.iter().flat_map(FoundDevice::assumptions));
         plan.spool.clear();
         if let Some(party) = &party {
             plan = plan.of_party(agreed.first(), party, assumed.rows)?;

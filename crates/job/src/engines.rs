@@ -5,10 +5,11 @@
 //! A choice holds the rows of the study's program, prepared: they are lowered once per engine and circuit
 //! that is considered, and every copy of the choice, at whatever worker, shares them.
 
-use crate::devices;
+use crate::devices::FoundDevice;
 use crate::plan::{Link, Speeds};
 use crate::ranges::RowRanges;
 use accel::DeviceQueue;
+use accel_cuda::memory;
 use base::{Cost, Error, Fault, PartyId, limits};
 use engine::{Engine, PreparedRows, RowSource, StagePrice};
 use gmw::{Gmw, TransferRows};
@@ -230,13 +231,23 @@ impl StudyEngine {
 
     /// The same with another device at this party, where it is one of the servers.
     #[must_use]
-    pub fn on(&self, device: ServerDevice) -> Self {
+    pub fn on(&self, device: &FoundDevice) -> Self {
         match &self.rows {
             ChosenRows::Ring4(rows) => {
-                self.with_rows(ChosenRows::Ring4(rows.with_devices(move || devices::open(device))))
+                let device = device.clone();
+                self.with_rows(ChosenRows::Ring4(rows.with_devices(move || device.open())))
             }
             _ => self.clone(),
         }
+    }
+
+    /// Ranges of rows that a server computes at once, and bytes of a card's memory that each of them takes
+    /// there at most, where it computes on one.
+    #[must_use]
+    pub fn on_card(&self) -> (usize, usize) {
+        let ChosenRows::Ring4(rows) = &self.rows else { return (1, memory::buffer_bytes()) };
+        let ranges = if rows.adds_up() { self.compute.shards as usize } else { 1 };
+        (ranges, memory::buffer_bytes() + memory::vector_bytes(rows.device_blocks(memory::least_handed())))
     }
 
     fn with_rows(&self, rows: ChosenRows) -> Self {

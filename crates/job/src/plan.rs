@@ -19,7 +19,7 @@ pub(crate) use question::same_rows;
 use self::effect::EffectTerms;
 use self::noise::noise;
 use crate::course::{Actor, Completed, Course, Matched};
-use crate::devices;
+use crate::devices::{self, FoundDevice};
 use crate::engines::{Estimate, StageTime, StudyEngine};
 use crate::memory::{self, MatchNeeds};
 use crate::prepare::{Built, build_all, place};
@@ -284,8 +284,11 @@ impl Plan {
             (None, [built]) => passes((built.0, &built.1), rows, Some((place(study, party), party)))?,
             _ => Vec::new(),
         };
-        let device = devices::found(party.device, &party.as_party, study)?;
-        self.assumptions.extend(device.map(|device| ("device".to_owned(), device)));
+        if let Some(built) = build_all([study], &policy())?.first() {
+            let engine = StudyEngine::of(study, &built.1.program)?;
+            let device = devices::found(party.device, &party.as_party, study, &engine)?;
+            self.assumptions.extend(device.iter().flat_map(FoundDevice::assumptions));
+        }
         Ok(self)
     }
 

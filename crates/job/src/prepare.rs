@@ -3,7 +3,7 @@
 
 use crate::check;
 use crate::columns;
-use crate::devices;
+use crate::devices::{self, FoundDevice};
 use crate::engines::StudyEngine;
 use crate::joined_program::over_joined_rows;
 use crate::kept::{self, KeptFound, KeptRun};
@@ -126,7 +126,7 @@ pub struct Checked {
     /// What runs it.
     pub engines: StudyEngine,
     /// What computes, where this party is one of the servers.
-    pub device: Option<String>,
+    pub(crate) device: Option<FoundDevice>,
     /// This party's key.
     pub identity: Arc<Identity>,
     /// This party.
@@ -276,15 +276,19 @@ pub fn check(party: &PartySetup, opened: &Opened) -> Result<Vec<Checked>, Error>
     check_member(party, file)?;
     check_spine(party, study)?;
     check_servers(party, study)?;
-    let device = devices::found(party.device, &party.as_party, study)?;
     let mut built = Vec::new();
     for (run, checked) in build_all(file.runs_of(&party.as_party), &policy(party)?)? {
         within_policy(party, run, &checked)?;
         if charges(party, run, &checked)? {
             party.lineage()?;
         }
-        let engine = StudyEngine::of(run, &checked.program)?.on(party.device.unwrap_or_default());
+        let engine = StudyEngine::of(run, &checked.program)?;
         built.push((run, engine, checked));
+    }
+    let mut device = None;
+    for (run, engine, _) in &mut built {
+        device = devices::found(party.device, &party.as_party, run, engine)?;
+        *engine = device.as_ref().map_or_else(|| engine.clone(), |device| engine.on(device));
     }
     let Some((first, engine, checked)) = built.first() else {
         return Err(Error::misuse("a member takes part in a run"));

@@ -1,10 +1,11 @@
 //! One ordered, reliable byte pipe to one peer, and its in-process form.
 
-use crate::InPlace;
+use crate::halt::halted;
 use crate::window::{Popped, Window, passed};
+use crate::{InPlace, RangeHalt};
 use base::{ChannelError, limits};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// One ordered, reliable byte pipe to one peer. Transports know no step, no round, no message.
@@ -79,6 +80,10 @@ pub trait Channel: Send {
     /// Told whenever the session enters another step; transports ignore it, fault injection listens.
     fn at_step(&mut self, _step: &str) {}
 
+    /// From now on what waits for the peer ends with `halt`, and nothing is sent or received after it. A
+    /// transport that wraps another hands it on.
+    fn halts_with(&mut self, _halt: &RangeHalt) {}
+
     /// Its own memory, where long messages may be written and read in place.
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {
         None
@@ -134,6 +139,10 @@ impl<C: Channel + ?Sized> Channel for Box<C> {
         (**self).at_step(step);
     }
 
+    fn halts_with(&mut self, halt: &RangeHalt) {
+        (**self).halts_with(halt);
+    }
+
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {
         (**self).in_place()
     }
@@ -171,6 +180,7 @@ struct MemChannel {
     read: usize,
     deadline: Duration,
     finished: bool,
+    halt: RangeHalt,
 }
 
 /// Two ends of an in-process pipe with a bounded window.
@@ -187,8 +197,8 @@ pub(crate) fn pair_with(
 ) -> (Box<dyn Channel>, Box<dyn Channel>) {
     let (there, back) = (Window::new(chunks), Window::new(chunks));
     let end = |to, from| -> Box<dyn Channel> {
-        let (queued, arrived) = (Vec::new(), Vec::new());
-        Box::new(MemChannel { to, from, chunk, queued, arrived, read: 0, deadline, finished: false })
+        let (queued, arrived, halt) = (Vec::new(), Vec::new(), RangeHalt::default());
+        Box::new(MemChannel { to, from, chunk, queued, arrived, read: 0, deadline, finished: false, halt })
     };
     (end(there.clone(), back.clone()), end(back, there))
 }
@@ -205,6 +215,7 @@ impl MemChannel {
 
 impl Channel for MemChannel {
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), ChannelError> {
+        self.halt.check()?;
         self.finished = false;
         while !bytes.is_empty() {
             let take = bytes.len().min(self.chunk - self.queued.len());
@@ -218,6 +229,7 @@ impl Channel for MemChannel {
     }
 
     fn recv(&mut self, mut into: &mut [u8]) -> Result<(), ChannelError> {
+        self.halt.check()?;
         self.hand_over()?;
         while !into.is_empty() {
             if self.read == self.arrived.len() {
@@ -266,6 +278,16 @@ impl Channel for MemChannel {
             Some(why) if self.read == self.arrived.len() => Err(why),
             _ => Ok(()),
         }
+    }
+
+    fn halts_with(&mut self, halt: &RangeHalt) {
+        self.halt = halt.clone();
+        let windows = [&self.to, &self.from].map(Arc::downgrade);
+        halt.on_halt(move || {
+            let [to, from] = windows.each_ref().map(Weak::upgrade);
+            to.inspect(|to| to.refuse(halted()));
+            from.inspect(|from| from.end(halted()));
+        });
     }
 }
 

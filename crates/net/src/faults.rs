@@ -1,7 +1,7 @@
 //! Faults on demand, for tests: a channel that delays, cuts, alters or shortens what a party sends at a step.
 
-use crate::Channel;
 use crate::traffic::covers;
+use crate::{Channel, RangeHalt};
 use base::ChannelError;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -136,6 +136,12 @@ impl Channel for Faulty {
 
     fn watch(&mut self) -> Result<(), ChannelError> {
         self.inner()?.watch()
+    }
+
+    fn halts_with(&mut self, halt: &RangeHalt) {
+        if let Some(inner) = &mut self.inner {
+            inner.halts_with(halt);
+        }
     }
 
     fn at_step(&mut self, step: &str) {

@@ -16,6 +16,7 @@ pub mod faults;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gate;
+mod halt;
 mod hello;
 pub mod identity;
 mod in_place;
@@ -39,6 +40,7 @@ pub use connect::{ChannelSecurity, Channels, Meet, Meeting, Rendezvous, Status};
 pub use crowd::Crowd;
 pub use farewell::Farewell;
 pub use faults::InjectedFault;
+pub use halt::RangeHalt;
 pub use hello::FORMAT_VERSION;
 pub use identity::{Identity, KeyFingerprint};
 pub use in_place::{InPlace, Inlet, Outlet, PLACED_BYTES, Peeked};

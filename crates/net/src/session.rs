@@ -2,7 +2,7 @@
 
 use crate::channel::Gone;
 use crate::in_place::{Booked, PlacedBuffer};
-use crate::{Channel, Inlet, Outlet, RowProgress, Traffic, TrafficEntry};
+use crate::{Channel, Inlet, Outlet, RangeHalt, RowProgress, Traffic, TrafficEntry};
 use base::{Accusation, At, ChannelError, Error, Fault, PartyId, Roster, Seed};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -253,6 +253,17 @@ impl Session {
         let old = std::mem::replace(&mut entry.channel, Box::new(Gone));
         entry.channel = new(old);
         entry.channel.at_step(&self.path);
+    }
+
+    /// From now on everything said and waited for here ends with `halt`: see [`Channel::halts_with`].
+    pub fn halts_with(&mut self, halt: &RangeHalt) {
+        self.peers.iter_mut().flatten().for_each(|peer| peer.channel.halts_with(halt));
+    }
+
+    /// Drops all channels: peers that wait on them hear at once that nothing more comes. What was said stays
+    /// booked.
+    pub fn cut(&mut self) {
+        self.peers.iter_mut().flatten().for_each(|peer| peer.channel = Box::new(Gone));
     }
 
     /// From now on conversations take the private channels that plain ones were put over

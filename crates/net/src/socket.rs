@@ -6,10 +6,11 @@
 //! wait for each other. A short message that finds the writer idle is written by the protocol thread itself,
 //! as far as the kernel takes it: lock-step protocols would pay two thread switches per message otherwise.
 
-use crate::Channel;
 use crate::channel::{CHUNK_BYTES, WINDOW_CHUNKS};
+use crate::halt::halted;
 use crate::stop::StopSwitch;
 use crate::window::{Popped, Window, passed};
+use crate::{Channel, RangeHalt};
 use base::{ChannelError, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::Connection;
@@ -62,6 +63,8 @@ pub(crate) struct SocketChannel {
     failure: Option<rustls::Error>,
     /// Where it ends with its party's run.
     stop: StopSwitch,
+    /// And with others of that.
+    halt: RangeHalt,
 }
 
 /// How long something may take in all.
@@ -219,8 +222,21 @@ impl SocketChannel {
         std::thread::Builder::new().name("net writer".into()).spawn(move || writer.run())?;
         let (queued, spare) = (Vec::new(), Vec::new());
         let (bound, finished, failure) = (None, false, None);
-        let stop = StopSwitch::default();
-        Ok(Self { stream, tls, window, queued, spare, incoming, deadline, bound, finished, failure, stop })
+        let (stop, halt) = (StopSwitch::default(), RangeHalt::default());
+        Ok(Self {
+            stream,
+            tls,
+            window,
+            queued,
+            spare,
+            incoming,
+            deadline,
+            bound,
+            finished,
+            failure,
+            stop,
+            halt,
+        })
     }
 
     /// The connection itself.
@@ -330,11 +346,11 @@ impl SocketChannel {
 
     /// Waits for bytes of the wire.
     fn refill(&mut self) -> Result<usize, ChannelError> {
-        let stopped = |stop: &StopSwitch| match stop.is_stopped() {
+        let stopped = |channel: &Self| match channel.stop.is_stopped() {
             true => Err(ChannelError::Stopped),
-            false => Ok(()),
+            false => channel.halt.check(),
         };
-        stopped(&self.stop)?;
+        stopped(self)?;
         let mut limit = self.deadline;
         if let Some(bound) = self.bound {
             limit = bound.limit;
@@ -343,7 +359,7 @@ impl SocketChannel {
         }
         let read = self.incoming.refill(&self.stream).map_err(|e| fault(&e, limit));
         // The switch ends a read as its peer's end would.
-        stopped(&self.stop)?;
+        stopped(self)?;
         read
     }
 
@@ -427,6 +443,7 @@ impl SocketChannel {
 
 impl Channel for SocketChannel {
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), ChannelError> {
+        self.halt.check()?;
         self.finished = false;
         if self.tls.is_none() && bytes.len() >= STRAIGHT_BYTES {
             // What is queued goes first; it is short beside this message.
@@ -455,6 +472,7 @@ impl Channel for SocketChannel {
     }
 
     fn recv(&mut self, into: &mut [u8]) -> Result<(), ChannelError> {
+        self.halt.check()?;
         self.hand_over()?;
         let mut filled = 0;
         while filled < into.len() {
@@ -489,7 +507,18 @@ impl Channel for SocketChannel {
         self.stream.local_addr().ok().map(|at| at.ip())
     }
 
+    fn halts_with(&mut self, halt: &RangeHalt) {
+        self.halt = halt.clone();
+        let (stream, window) = (Arc::downgrade(&self.stream), Arc::downgrade(&self.window));
+        halt.on_halt(move || {
+            // What is written still leaves; who waits to read or to write wakes.
+            window.upgrade().inspect(|window| window.refuse(halted()));
+            stream.upgrade().inspect(|stream| drop(stream.shutdown(Shutdown::Read)));
+        });
+    }
+
     fn watch(&mut self) -> Result<(), ChannelError> {
+        self.halt.check()?;
         let Some(flags) = MSG_DONTWAIT else { return Ok(()) };
         if !self.watch_records()? {
             return Ok(());

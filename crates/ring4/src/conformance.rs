@@ -18,9 +18,15 @@ enum Lies {
     Host,
     /// With the device, from one operation to the next.
     Device,
+    /// Some with the device, others with the host ([`ON_HOST`]), which keeps those that a device is not worth.
+    Apart,
     /// With the host, whose device gets them for an operation where they are long enough.
     Between,
 }
+
+/// Of every seat whose vectors lie apart, which of two vectors of elements and one of bits the host keeps.
+const ON_HOST: [[bool; 3]; 4] =
+    [[false, false, true], [false, false, true], [true, false, true], [true, true, false]];
 
 /// A run: what the four agreed on, and which vectors they work on.
 #[derive(Clone, Copy, Debug)]
@@ -67,13 +73,13 @@ fn conversions<V: ArithmeticShares>(
 fn comparisons<V: ArithmeticShares>(
     party: &mut SeatParty,
     session: &mut Session,
-    x: &V,
-    y: &V,
+    [x, y, bits]: [&V; 3],
 ) -> Result<Vec<V>, Error> {
     let k = x.ring().bits();
     let below = party.less(session, x, y, Number::signed(k))?;
     let mut all = vec![party.less(session, x, y, Number::unsigned(20))?, party.equal(session, x, y, 9)?];
     let (least, most) = party.min_max(session, x, y, Number::unsigned(k))?;
+    all.push(party.select_by_bit(session, bits, x, y)?);
     all.extend([party.select_by_bit(session, &below, x, &least)?, least, most]);
     let [a, b] = [party.bits(session, x, 6)?, party.bits(session, y, 6)?];
     all.push(party.less_words(session, &a, &b, true)?);
@@ -105,11 +111,10 @@ fn truncations<V: ArithmeticShares>(
 fn operations<V: ArithmeticShares>(
     party: &mut SeatParty,
     session: &mut Session,
-    x: &V,
-    y: &V,
+    [x, y, bits]: [&V; 3],
 ) -> Result<Vec<V>, Error> {
     let mut all = session.step("conversions", |s| conversions(party, s, x, y))?;
-    all.extend(session.step("comparisons", |s| comparisons(party, s, x, y))?);
+    all.extend(session.step("comparisons", |s| comparisons(party, s, [x, y, bits]))?);
     all.extend(session.step("truncations", |s| truncations(party, s, x, y))?);
     Ok(all)
 }
@@ -127,14 +132,22 @@ fn play(work: Work, lies: [Lies; 4], make: &MakeSeatQueue<'_>) -> Seen {
         let lies = lies[session.me().0 as usize];
         let queue = if lies == Lies::Host { DeviceQueue::default() } else { make()? };
         let mut party = SeatParty::new(session, seats, settings, queue)?;
-        let (x, y) = (party.random(ring, len), party.random(ring, len));
-        let results = if lies == Lies::Device {
-            let [x, y] = [party.keep(&x)?, party.keep(&y)?];
-            let results = operations(&mut party, session, &x, &y)?;
-            results.iter().map(|result| party.fetch(result)).collect::<Result<_, _>>()?
+        let vectors = [party.random(ring, len), party.random(ring, len), party.random(VectorRing::Z2, len)];
+        let results = if matches!(lies, Lies::Host | Lies::Between) {
+            operations(&mut party, session, vectors.each_ref())?
         } else {
-            operations(&mut party, session, &x, &y)?
+            let apart = ON_HOST[party.seat().index()].map(|on_host| on_host && lies == Lies::Apart);
+            let mut keep = |(x, on_host)| match on_host {
+                true => party.keep_on_host(x),
+                false => party.keep(x),
+            };
+            let kept = vectors.iter().zip(apart).map(&mut keep).collect::<Result<Vec<_>, _>>()?;
+            let results = operations(&mut party, session, [&kept[0], &kept[1], &kept[2]])?;
+            results.iter().map(|result| party.fetch(result)).collect::<Result<_, _>>()?
         };
+        if lies == Lies::Apart && party.keeps_vectors() {
+            assert!(party.moved() > 0, "vectors that met lay in two memories");
+        }
         seen.lock().expect("no seat panics")[party.seat().index()] = parts(results);
         Ok(())
     });
@@ -153,14 +166,14 @@ pub type MakeSeatQueue<'a> = dyn Fn() -> Result<DeviceQueue, Error> + Sync + 'a;
 /// # Panics
 /// Where a party fails.
 pub fn check(make: &MakeSeatQueue<'_>, lens: &[usize]) -> Result<(), String> {
-    use Lies::{Between, Device, Host};
-    let mixes = [[Device; 4], [Host, Device, Between, Device], [Between; 4]];
+    use Lies::{Apart, Between, Device, Host};
+    let mixes = [[Device; 4], [Host, Device, Between, Device], [Between; 4], [Apart; 4]];
     for (i, settings) in settings().into_iter().enumerate() {
-        for ring in [VectorRing::Z128, VectorRing::Z64] {
+        for (k, ring) in [VectorRing::Z128, VectorRing::Z64].into_iter().enumerate() {
             for (j, &len) in lens.iter().enumerate() {
                 let work = Work { settings, ring, len };
                 let wanted = play(work, [Host; 4], make);
-                let lies = mixes[(i + j) % mixes.len()];
+                let lies = mixes[(i + j + 3 * k) % mixes.len()];
                 let got = play(work, lies, make);
                 if got.1 != wanted.1 {
                     return Err(format!("{work:?}, {lies:?}: the parties say something else"));

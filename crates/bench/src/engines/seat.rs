@@ -7,7 +7,7 @@ use crate::names::{SecurityName, TransportName};
 use crate::party::{PartyMeasurement, PartyResult, measured, parts};
 use crate::ring4::{DeviceName, open};
 use crate::rows::lift_study;
-use ::ring4::{Ring4, RowPhase, Settings};
+use ::ring4::{Ring4, RingRows, RowPhase, Settings};
 use accel::DeviceQueue;
 use base::Error;
 use engine::{PreparedRows, RowInput, run_lanes};
@@ -38,6 +38,8 @@ pub struct RowsSetting {
     pub transport: TransportName,
     /// Of libfabric.
     pub provider: String,
+    /// Of the memory of a card, for each range.
+    pub card_bytes: usize,
 }
 
 /// What one participant measured.
@@ -58,12 +60,17 @@ impl RowsSetting {
     /// One range over TLS, on the CPU.
     pub fn plain(security: SecurityName, rows: u64) -> Self {
         let (device, transport) = (DeviceName::Cpu, TransportName::Tls);
-        Self { security, rows, lanes: 1, device, transport, provider: String::new() }
+        Self { security, rows, lanes: 1, device, transport, provider: String::new(), card_bytes: usize::MAX }
     }
 
     /// The engine, on the CPU.
     pub fn engine(&self) -> Ring4 {
         engine(self.security, self.transport != TransportName::Tls)
+    }
+
+    /// Its rows, made ready, on the CPU.
+    pub fn stage(&self) -> Result<RingRows, Error> {
+        Ok(self.engine().prepare(&lift_study()?.0))
     }
 
     /// How many rows each lane has.
@@ -100,8 +107,8 @@ impl EngineTask {
         setting.upgrade(&mut session)?;
         lanes.iter_mut().try_for_each(|lane| setting.upgrade(lane))?;
         let meeting_seconds = start.elapsed().as_secs_f64();
-        let (device, seat) = (setting.device, usize::from(session.me().0));
-        let engine = setting.engine().with_devices(move || Ok(open(device, 1, seat)?.0));
+        let (device, seat, most) = (setting.device, usize::from(session.me().0), setting.card_bytes);
+        let engine = setting.engine().with_devices(move || Ok(open(device, 1, seat, most)?.0));
         let (program, lift, layout) = lift_study()?;
         let stage = engine.prepare(&program);
         let me = session.me();
@@ -109,7 +116,7 @@ impl EngineTask {
             |lane| BenchRows::new(&lift, &layout, Some(me), setting.rows, SEED).shard(lane, setting.lanes);
         let ranges = (0..setting.lanes).map(rows).collect();
         let run = |mut rows: BenchRows, session: &mut Session| stage.run(RowInput::Owned(&mut rows), session);
-        let shares = run_lanes(&program, (&mut session, &mut lanes), ranges, run)?;
+        let shares = run_lanes(&program, (&mut session, &mut lanes), ranges, run, |error| error)?;
         session.finish()?;
         let sent = session.traffic().sent("rows");
         let done = measured(start, sent, PartyResult::Shares(parts(&shares)));

@@ -1,6 +1,7 @@
 //! Devices by name, and the clock cycles of those that are simulated.
 
 use super::args::DeviceName;
+use crate::four::SEATS;
 use accel::{Cpu, Device, DeviceCommand, DeviceQueue, SeatKeys};
 use accel_cuda::Cuda;
 use accel_rtl::Rtl;
@@ -25,15 +26,58 @@ impl Cycles {
     }
 }
 
-/// A queue in front of so many devices of a seat, and their cycles.
-pub fn open(name: DeviceName, n: usize, seat: usize) -> Result<(DeviceQueue, Cycles), Error> {
+/// Bytes of a card's memory for each of the computations that four seats have there at once, in so many
+/// ranges, with so many devices each: what one wants, or less where that is all there is; no limit where all
+/// of it fits. Refused, before four processes are, where it is less than one needs.
+pub fn card_bytes(
+    name: DeviceName,
+    (devices, ranges): (usize, usize),
+    [least, wanted]: [usize; 2],
+) -> Result<usize, Error> {
+    if name != DeviceName::Cuda {
+        return Ok(usize::MAX);
+    }
+    let (gpus, seats) = (accel_cuda::devices()?.len(), SEATS.len() * devices);
+    let (at_once, mut each) = (seats.div_ceil(gpus) * ranges, usize::MAX);
+    for gpu in 0..gpus.min(seats) {
+        let [free, _] = Cuda::new(gpu)?.memory()?;
+        let here = free / at_once;
+        if here < least {
+            let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+            return Err(Error::input(format!(
+                "{} MiB of the memory of cuda:{gpu} are free, and this needs {} MiB there: {at_once} \
+                 computations at once of {} MiB each; take a shorter --vector or fewer --shards, end what \
+                 else computes there, or use --device cpu",
+                free >> 20,
+                mib(at_once * least),
+                mib(least)
+            )));
+        }
+        if here < wanted {
+            each = each.min(here);
+        }
+    }
+    Ok(each)
+}
+
+/// A queue in front of so many devices of a seat, which may take so many bytes of a card's memory, and their
+/// cycles.
+pub fn open(
+    name: DeviceName,
+    n: usize,
+    seat: usize,
+    card_bytes: usize,
+) -> Result<(DeviceQueue, Cycles), Error> {
     let mut cycles = Cycles::default();
     let mut devices: Vec<Box<dyn Device>> = Vec::new();
     for index in 0..n {
         devices.push(match name {
             DeviceName::Cpu => Box::new(Cpu::default()),
             // Each seat has GPUs of its own; where there are too few, they share.
-            DeviceName::Cuda => Box::new(Cuda::new((seat * n + index) % accel_cuda::devices()?.len())?),
+            DeviceName::Cuda => {
+                let gpu = (seat * n + index) % accel_cuda::devices()?.len();
+                Box::new(Cuda::within(gpu, card_bytes, usize::MAX)?)
+            }
             DeviceName::Rtl => {
                 let counted = Arc::new([const { AtomicU64::new(0) }; 2]);
                 cycles.0.push(counted.clone());

@@ -8,6 +8,7 @@ use crate::names::{SecurityName, TransportName};
 use crate::party::PartyJob;
 use crate::rows::{RowKind, lift_correct};
 use ::ring4::RowPhase;
+use accel_cuda::memory;
 use base::Error;
 use engine::PreparedRows as _;
 use page::numbers::{bytes, count, counted, duration, scaled};
@@ -54,16 +55,20 @@ pub fn run(args: &Ring4Args, rows: u64, json: bool) -> Result<(), Error> {
              or fabric",
         ));
     }
-    let setting = RowsSetting {
+    let mut setting = RowsSetting {
         security: args.security,
         rows,
         lanes: u32::from(args.shards),
         device: args.device,
         transport: args.transport,
         provider: args.provider.clone().unwrap_or_else(|| "tcp".to_owned()),
+        card_bytes: usize::MAX,
     };
+    let vectors = setting.stage()?.device_blocks(memory::least_handed());
+    let wanted = [memory::least_bytes(), memory::buffer_bytes() + memory::vector_bytes(vectors)];
+    setting.card_bytes = super::card_bytes(args.device, (1, usize::from(args.shards)), wanted)?;
     if setting.device != DeviceName::Cpu {
-        super::open(setting.device, 1, 0)?;
+        super::open(setting.device, 1, 0, usize::MAX)?;
     }
     let mut runs = Vec::new();
     for _ in 0..args.repeat {
@@ -86,7 +91,7 @@ fn summary(setting: &RowsSetting, repeat: u32, runs: &[Vec<RowsMeasurement>]) ->
     let mut by_time: Vec<&Vec<RowsMeasurement>> = runs.iter().collect();
     by_time.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
     let run = by_time[by_time.len() / 2];
-    let stage = setting.engine().prepare(&RowKind::Lift.program()?);
+    let stage = setting.stage()?;
     let priced =
         |party: usize| -> u64 { setting.ranges().map(|rows| stage.price(rows).cost.sent[party]).sum() };
     let (mut as_priced, mut correct) = (true, true);

@@ -72,7 +72,7 @@ struct Point {
 /// Measures and prints.
 pub fn run(args: &Ring4Args, json: bool) -> Result<(), Error> {
     let setting = super::setting(args)?;
-    devices::open(setting.device, 1, 0)?;
+    devices::open(setting.device, 1, 0, usize::MAX)?;
     let models = [SecurityName::SemiHonest, SecurityName::Malicious]
         .into_iter()
         .map(|security| Model::measure(&SeatSetting { security, ..setting.clone() }))
@@ -109,7 +109,7 @@ impl Model {
 fn point(setting: &SeatSetting, n: usize) -> Result<Point, Error> {
     let simulated = setting.device == DeviceName::Rtl;
     let blocks = if simulated { SIMULATED_BLOCKS } else { BLOCKS };
-    let (queue, cycles) = devices::open(setting.device, n, 0)?;
+    let (queue, cycles) = devices::open(setting.device, n, 0, usize::MAX)?;
     let mut queue = queue.with_least(blocks / DEVICES);
     queue.configure(&conformance::keys()[0])?;
     let mut vectors = Vectors::new(blocks);

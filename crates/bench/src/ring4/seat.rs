@@ -43,6 +43,8 @@ pub struct SeatSetting {
     pub chain: u64,
     /// Which blocks are opened is a function of it.
     pub sample: u64,
+    /// Of the memory of a card, for each device.
+    pub card_bytes: usize,
 }
 
 impl SeatSetting {
@@ -156,7 +158,8 @@ impl SeatSetting {
     fn measure(&self, session: &mut Session) -> Result<SeatMeasurement, Error> {
         // Made-up data: over plain TCP the keys may be read.
         let new = if self.transport.meets_by_tls() { SeatParty::new } else { SeatParty::in_the_open };
-        let (queue, cycles) = devices::open(self.device, self.devices, session.me().0.into())?;
+        let (queue, cycles) =
+            devices::open(self.device, self.devices, session.me().0.into(), self.card_bytes)?;
         // Each of several devices takes its share of every chunk.
         let queue = queue.with_least(CHUNK_BLOCKS / self.devices);
         let mut party = new(session, SEATS, self.settings(), queue)?;

@@ -234,7 +234,7 @@ impl<'a> OwnerRun<'a> {
             self.log.broke_off(self.session.traffic());
             self.kept.as_deref_mut().into_iter().for_each(RunLog::broke_off);
         }
-        let done = done.map_err(|error| stopped(self.farewell.as_ref(), self.leaving_sizes(error)));
+        let done = done.map_err(|error| self.leaving_sizes(stopped(self.farewell.as_ref(), error)));
         if let (Err(_), Some(key), Some(report)) = (&done, self.answer.unkept, &self.answer.report) {
             // The error of the run is the one to tell: the report is with the caller in any case.
             let _ = self.store_answer(&key, report);
@@ -634,9 +634,10 @@ impl<'r> Actor for AllowedRun<'r, '_> {
             let stage_of = self.run.matched.as_ref().map_or(self.agreement.name, |matched| matched.name);
             return self.run.work((stage, stage_of), rows, lanes);
         }
-        let OwnerRun { log, session, row_lanes, .. } = &mut *self.run;
+        let OwnerRun { log, session, row_lanes, farewell, .. } = &mut *self.run;
+        let stop = |error| stopped(farewell.as_ref(), error);
         let units = |unit| rows.unit(built, *me, stage.ranges(), unit);
-        log.run(stage, session, |s| stage.run_whole(&built.program, units, (s, row_lanes)))
+        log.run(stage, session, |s| stage.run_whole(&built.program, units, (s, row_lanes), stop))
     }
 
     fn publish(

@@ -19,7 +19,7 @@ use base::{Error, Fault, PartyId};
 use engine::{DrawnNoise, Shares};
 use matching::MatchDisclosure;
 use net::connect::Standby;
-use net::{Identity, Session};
+use net::{Farewell, Identity, Session};
 use privacy::ledger::{Bytes32, Ledger};
 use release::rational::ratio;
 use report::{Disclosure, ServersInfo, StageReport};
@@ -118,8 +118,10 @@ impl Ready {
         let policy =
             program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: usize::MAX, allow_exact: true };
         let built = prepare::build(&study, &policy)?;
-        let engines = StudyEngine::of(&study, &built.program)?.on(node.device);
-        Ok(Self { study, servers, identity, built, engines, device: devices::words(node.device)?, me })
+        let engines = StudyEngine::of(&study, &built.program)?;
+        let device = devices::find(node.device, &engines)?;
+        let engines = engines.on(&device);
+        Ok(Self { study, servers, identity, built, engines, device: device.words, me })
     }
 }
 
@@ -162,7 +164,8 @@ pub(super) fn compute_ready(
     let session = session.with_id(meeting.session_id).with_progress(watch.progress.clone());
     let log = StageLog::new(*me, study.roster().len(), watch.events.clone());
     let lanes = outsourced::lane_sessions(&session, meeting.workers);
-    let mut run = ServerRun { node, ready: &ready, session, lanes, log, start: Instant::now() };
+    let start = Instant::now();
+    let mut run = ServerRun { node, ready: &ready, session, lanes, farewell: &farewell, log, start };
     // The others are told where it began, while the channels are still there.
     run.phases().map_err(|error| stopped(Some(&farewell), error))
 }
@@ -174,6 +177,7 @@ struct ServerRun<'a> {
     session: Session,
     /// For ranges of rows, beside those that the session computes.
     lanes: Vec<Session>,
+    farewell: &'a Farewell,
     log: StageLog,
     start: Instant,
 }
@@ -300,10 +304,11 @@ impl Actor for Serving<'_, '_> {
         _matched: &Matched<Disclosure>,
         (): (),
     ) -> Result<Shares, Error> {
-        let ServerRun { ready, session, lanes, log, .. } = &mut *self.run;
+        let ServerRun { ready, session, lanes, farewell, log, .. } = &mut *self.run;
+        let stop = |error| farewell.stop(error);
         let (program, ranges) = (&ready.built.program, stage.ranges());
         let rows = |unit| Ok(UnitRows::blank(ranges.range(unit)));
-        log.run(stage, session, |s| stage.run_whole(program, rows, (s, lanes)))
+        log.run(stage, session, |s| stage.run_whole(program, rows, (s, lanes), stop))
     }
 
     fn publish(

@@ -83,20 +83,23 @@ impl ComputeStage {
     }
 
     /// Runs all units at once: the first on the connections of the coordinators, the others over `lanes`.
+    /// When one fails the others end, and `stop` tells the peers at once: see [`run_lanes`].
     ///
     /// # Errors
-    /// When there are more than that, and those of the rows and of the conversation.
+    /// When there are more than that, and those of the rows and of the conversation, as `stop` words them.
     pub fn run_whole(
         &self,
         program: &Program,
         units: impl Fn(u64) -> Result<UnitRows, Error>,
         (session, lanes): (&mut Session, &mut [Session]),
+        stop: impl Fn(Error) -> Error + Sync,
     ) -> Result<Shares, Error> {
         let units = (0..self.ranges.units()).map(units).collect::<Result<Vec<_>, Error>>()?;
         let stage = self.engines.rows()?;
-        run_lanes(program, (session, lanes), units, |mut rows, session| {
+        let run = |mut rows: UnitRows, session: &mut Session| {
             session.step(self.name(), |s| stage.run(rows.input(), s))
-        })
+        };
+        run_lanes(program, (session, lanes), units, run, stop)
     }
 }
 

@@ -167,6 +167,22 @@ pub(crate) fn and_gates(numbers: &RowNumbers) -> u64 {
     (words + LANES * (numbers.bits + numbers.products.len())) as u64
 }
 
+/// Blocks of vectors that so many rows have at once with a device to which planes of `least` blocks together
+/// are handed over, at most; none where they have less.
+pub(crate) fn device_blocks(numbers: &RowNumbers, rows: usize, least: usize) -> usize {
+    let RowNumbers { words, bits, products, .. } = numbers;
+    let planes = words.iter().sum::<usize>() + bits;
+    let (blocks, widest) = (rows.div_ceil(LANES), words.iter().max().copied().unwrap_or(0));
+    if planes == 0 || planes * blocks < least {
+        return 0;
+    }
+    let values = words.len() + bits + products.len();
+    // What comes and what stays; of the operation under way its parts: of all bits at once, of one word, or
+    // of all products.
+    let under_way = (12 * bits).max(12).max(4 * products.len());
+    blocks * (2 * planes + 8 * widest) + rows * (2 * values + under_way)
+}
+
 /// Bytes that a seat holds at once per 128 rows, about.
 pub(crate) fn block_bytes(numbers: &RowNumbers) -> usize {
     let planes = 8 * numbers.words.iter().max().unwrap_or(&0);

@@ -142,6 +142,14 @@ impl RingRows {
         self.lowered.program.folds.iter().all(|fold| matches!(fold, RowFold::Sum { .. }))
     }
 
+    /// Blocks of vectors that a chunk of rows, however many there are, has at once with a device with memory
+    /// of its own to which vectors of `least` blocks are handed over, at most about.
+    #[must_use]
+    pub fn device_blocks(&self, least: usize) -> usize {
+        let chunks = self.over(1);
+        numbers::device_blocks(&chunks.plan.numbers, chunks.chunk, least)
+    }
+
     /// Where the time goes of all that is run on it.
     #[must_use]
     pub fn times(&self) -> &RowTimes {

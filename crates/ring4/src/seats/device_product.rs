@@ -123,6 +123,12 @@ impl SeatParty {
         self.queue.taken_over()
     }
 
+    /// Vectors that were copied between the memories of host and device so far, for they met others there.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.queue.moved()
+    }
+
     /// Copies shares to the device.
     ///
     /// # Errors
@@ -130,6 +136,16 @@ impl SeatParty {
     pub fn keep<'a>(&mut self, shares: impl Into<ShareView<'a>>) -> Result<DeviceShares, Error> {
         let shares = shares.into();
         let vector = self.queue.make(shares.ring(), shares.ring().blocks(shares.len()))?;
+        self.queue.write(&vector, shares.parts())?;
+        Ok(DeviceShares { len: shares.len(), vector: Arc::new(vector), from: 0 })
+    }
+
+    /// As [`SeatParty::keep`], in the host's memory: of vectors that no device is worth.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn keep_on_host(&mut self, shares: &SharedVector) -> Result<DeviceShares, Error> {
+        let vector = self.queue.make_on_host(shares.ring(), shares.blocks());
         self.queue.write(&vector, shares.parts())?;
         Ok(DeviceShares { len: shares.len(), vector: Arc::new(vector), from: 0 })
     }
@@ -186,8 +202,9 @@ impl SeatParty {
         };
         x.iter().chain(y).try_for_each(|term| first.same_shape(term))?;
         let (ring, len, blocks) = (first.ring(), first.len, first.blocks());
-        let vector = self.queue.make_beside(&first.vector, ring, blocks)?;
-        let z = DeviceShares { len, vector: Arc::new(vector), from: 0 };
+        let terms: Vec<&DeviceShares> = x.iter().chain(y).copied().collect();
+        let (terms, z) = self.lay_out(&terms)?;
+        let (x, y) = terms.split_at(x.len());
         if let Some(stub) = &mut self.stub {
             stub.quote.multiply(ring, len);
             return Ok(z);
@@ -204,12 +221,8 @@ impl SeatParty {
         let all = chunks_of(blocks, (size / CHUNK_BLOCKS * CHUNK_BLOCKS).max(CHUNK_BLOCKS));
         let under_way = Chunks { all, slots, started: 0, talked: 0, folded: 0, settled: 0 };
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
-        let whole = |terms: &[&DeviceShares], party: &mut Self| -> Result<Vec<DeviceShares>, Error> {
-            terms.iter().map(|term| term.whole(party)).collect()
-        };
-        let [x, y] = [whole(x, self)?, whole(y, self)?];
         let factors: Vec<[&DeviceVector; 2]> =
-            x.iter().zip(&y).map(|(x, y)| [&*x.vector, &*y.vector]).collect();
+            x.iter().zip(y).map(|(x, y)| [&*x.vector, &*y.vector]).collect();
         let mut product = DeviceProduct { round, factors: &factors, z, vouch, chunks: under_way, checks };
         self.talk(session, &mut product)?;
         while product.chunks.settled < product.chunks.all.len() {
@@ -217,6 +230,25 @@ impl SeatParty {
         }
         product.checks.map_or(Ok(()), |checks| checks.settle(self, round, session))?;
         Ok(product.z)
+    }
+
+    /// Factors of a product, at least one and each a vector of its own, and room for the result, all in one
+    /// memory.
+    fn lay_out(&mut self, terms: &[&DeviceShares]) -> Result<(Vec<DeviceShares>, DeviceShares), Error> {
+        let near = DeviceShares::together(self, terms)?;
+        let mut near = near.iter().map(|term| term.whole(self)).collect::<Result<Vec<_>, Error>>()?;
+        let (ring, len, blocks) = (near[0].ring(), near[0].len, near[0].blocks());
+        let mut z = self.queue.make_beside(&near[0].vector, ring, blocks)?;
+        let all = near.iter().map(|term| &*term.vector).chain([&z]);
+        let on_host = all.filter(|vector| self.queue.is_on_host(vector)).count();
+        // A device that was full left some of them to the host.
+        if on_host != 0 && on_host <= near.len() {
+            z = self.queue.make_on_host(ring, blocks);
+            for term in &mut near {
+                *term = term.on_host(self)?;
+            }
+        }
+        Ok((near, DeviceShares { len, vector: Arc::new(z), from: 0 }))
     }
 
     /// Sends and receives all pieces of a product's messages: on a thread each, unless all that is sent fits

@@ -9,6 +9,7 @@ use accel::{elements_of, planes_of, splat};
 use base::Error;
 use kernels::Block;
 use net::Session;
+use std::borrow::Cow;
 
 /// Vectors of shares that operations work on. What is written in terms of it is local but for the last four.
 pub trait ArithmeticShares: Clone {
@@ -69,6 +70,12 @@ pub trait ArithmeticShares: Clone {
     /// # Errors
     /// As above.
     fn widened(&self, party: &mut SeatParty) -> Result<Self, Error>;
+
+    /// The same where another one lies, if vectors of this kind may lie apart.
+    ///
+    /// # Errors
+    /// As above.
+    fn near<'a>(&'a self, party: &mut SeatParty, other: &Self) -> Result<Cow<'a, Self>, Error>;
 
     /// The same elements, with shares of zero in what fills the last block up.
     ///
@@ -261,6 +268,10 @@ impl ArithmeticShares for SharedVector {
         let halves = |block: &Block| [Block(block.0 & u128::from(u64::MAX)), Block(block.0 >> 64)];
         let part = |part: &[Block]| part.iter().flat_map(halves).take(self.len()).collect();
         Ok(Self::from_parts(VectorRing::Z128, self.len(), self.parts().map(part)))
+    }
+
+    fn near<'a>(&'a self, _: &mut SeatParty, _: &Self) -> Result<Cow<'a, Self>, Error> {
+        Ok(Cow::Borrowed(self))
     }
 
     fn trimmed(&self, _: &mut SeatParty) -> Result<Self, Error> {

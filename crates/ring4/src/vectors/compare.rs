@@ -227,8 +227,12 @@ impl SeatParty {
             let chosen = self.select_by_bit(session, &all[0], &all[1], &all[2])?;
             return Ok(V::from_device(self, vec![chosen])?.remove(0));
         }
-        let condition = self.bits_to_ring(session, a.ring(), &[condition])?;
-        self.select(session, &condition[0], a, b)
+        let difference = self.minus(a, b)?;
+        // Bits are shorter than the elements that they become.
+        let condition = condition.near(self, &difference)?;
+        let condition = self.bits_to_ring(session, a.ring(), &[&*condition])?;
+        let chosen = condition[0].product(self, session, &difference)?;
+        self.plus(&chosen, b)
     }
 
     /// The smaller and the larger of x and y.

@@ -9,6 +9,7 @@ use accel::{DeviceVector, STEP_TERMS, StreamName, Use, VectorMemory, VectorRun, 
 use base::Error;
 use kernels::Block;
 use net::Session;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What a side knows, in the first part of a vector with the device; nothing where it is not known.
@@ -36,13 +37,28 @@ impl ClearRun {
     fn all(&self) -> VectorRun<'_> {
         self.at(0, self.blocks)
     }
+
+    /// The same where another one lies.
+    fn beside_of(&self, party: &mut SeatParty, near: &Self) -> Result<Self, Error> {
+        if party.queue.is_on_host(&self.vector) == party.queue.is_on_host(&near.vector) {
+            return Ok(self.clone());
+        }
+        let vector = Arc::new(party.queue.move_beside(&near.vector, &self.all())?);
+        Ok(Self { vector, from: 0, blocks: self.blocks })
+    }
 }
 
 impl DeviceShares {
     /// Room for a vector where another one lies.
-    fn beside(party: &mut SeatParty, other: &Self, (ring, len): Shape) -> Result<Self, Error> {
-        let vector = party.queue.make_beside(&other.vector, ring, ring.blocks(len))?;
+    fn beside(party: &mut SeatParty, other: &DeviceVector, (ring, len): Shape) -> Result<Self, Error> {
+        let vector = party.queue.make_beside(other, ring, ring.blocks(len))?;
         Ok(Self { len, vector: Arc::new(vector), from: 0 })
+    }
+
+    fn zeros_beside(party: &mut SeatParty, other: &DeviceVector, (ring, len): Shape) -> Result<Self, Error> {
+        let z = Self::beside(party, other, (ring, len))?;
+        party.queue.step(&VectorStep::Combine { ring, z: z.all(), terms: &[], constant: None })?;
+        Ok(z)
     }
 
     /// Some of its blocks.
@@ -56,6 +72,38 @@ impl DeviceShares {
 
     fn part(&self, part: usize) -> VectorRun<'_> {
         self.at(Some(part), 0, self.blocks())
+    }
+
+    /// These vectors in one memory, where most blocks of them lie: others are copied there. A device has those
+    /// that it is worth, so an operation may meet vectors of either memory.
+    pub(crate) fn together(party: &mut SeatParty, vectors: &[&Self]) -> Result<Vec<Self>, Error> {
+        let on_host: Vec<bool> = vectors.iter().map(|x| party.queue.is_on_host(&x.vector)).collect();
+        let there = |host: bool| vectors.iter().zip(&on_host).filter(move |(_, on)| **on == host);
+        let blocks = |host: bool| there(host).map(|(x, _)| x.blocks()).sum::<usize>();
+        let host = blocks(true) > blocks(false);
+        let Some((near, _)) = there(host).next().filter(|_| there(!host).next().is_some()) else {
+            return Ok(vectors.iter().map(|x| (*x).clone()).collect());
+        };
+        let moved = |(x, on): (&&Self, &bool)| match *on == host {
+            true => Ok((*x).clone()),
+            false => x.beside_of(party, near),
+        };
+        vectors.iter().zip(&on_host).map(moved).collect()
+    }
+
+    /// The same where another one lies.
+    fn beside_of(&self, party: &mut SeatParty, near: &Self) -> Result<Self, Error> {
+        let vector = party.queue.move_beside(&near.vector, &self.all())?;
+        Ok(Self { len: self.len, vector: Arc::new(vector), from: 0 })
+    }
+
+    /// The same in the host's memory.
+    pub(crate) fn on_host(&self, party: &mut SeatParty) -> Result<Self, Error> {
+        if party.queue.is_on_host(&self.vector) {
+            return Ok(self.clone());
+        }
+        let vector = party.queue.move_to_host(&self.all())?;
+        Ok(Self { len: self.len, vector: Arc::new(vector), from: 0 })
     }
 
     /// The same, in a vector of its own.
@@ -106,10 +154,12 @@ impl ArithmeticShares for DeviceShares {
         if terms.iter().any(|(x, _)| x.ring() != ring || x.len() != len) {
             return Err(Error::misuse("vectors on a device that do not fit each other"));
         }
-        let z = Self::beside(party, first, (ring, len))?;
+        let vectors = Self::together(party, &terms.iter().map(|(x, _)| *x).collect::<Vec<_>>())?;
+        let z = Self::beside(party, &vectors[0].vector, (ring, len))?;
         let part = constant.and_then(|(seat, number)| Some((party.seat().part_of(seat)?, number)));
         let mut constant = part.map(|(part, number)| (part, splat(ring, number)));
-        let factors: Vec<_> = terms.iter().map(|(x, by)| (x.all(), splat(ring, *by))).collect();
+        let factors = vectors.iter().zip(terms).map(|(x, (_, by))| (x.all(), splat(ring, *by)));
+        let factors: Vec<_> = factors.collect();
         let (first, rest) = factors.split_at(factors.len().min(STEP_TERMS));
         let step = VectorStep::Combine { ring, z: z.all(), terms: first, constant: constant.take() };
         party.queue.step(&step)?;
@@ -126,17 +176,16 @@ impl ArithmeticShares for DeviceShares {
     }
 
     fn zeros(&self, party: &mut SeatParty, ring: VectorRing, len: usize) -> Result<Self, Error> {
-        let z = Self::beside(party, self, (ring, len))?;
-        party.queue.step(&VectorStep::Combine { ring, z: z.all(), terms: &[], constant: None })?;
-        Ok(z)
+        Self::zeros_beside(party, &self.vector, (ring, len))
     }
 
     fn concat(party: &mut SeatParty, vectors: &[&Self]) -> Result<Self, Error> {
+        let vectors = Self::together(party, vectors)?;
         let first = vectors.first().ok_or_else(|| Error::misuse("no vectors to put behind each other"))?;
         let (ring, blocks) = (first.ring(), vectors.iter().map(|x| x.blocks()).sum::<usize>());
-        let z = Self::beside(party, first, (ring, blocks * ring.lanes()))?;
+        let z = Self::beside(party, &first.vector, (ring, blocks * ring.lanes()))?;
         let mut from = 0;
-        for x in vectors {
+        for x in &vectors {
             let (to, terms) = (z.at(None, from, x.blocks()), [(x.all(), splat(ring, 1))]);
             party.queue.step(&VectorStep::Combine { ring, z: to, terms: &terms, constant: None })?;
             from += x.blocks();
@@ -155,7 +204,7 @@ impl ArithmeticShares for DeviceShares {
     }
 
     fn lowest(&self, party: &mut SeatParty) -> Result<Self, Error> {
-        let z = Self::beside(party, self, (VectorRing::Z2, self.len()))?;
+        let z = Self::beside(party, &self.vector, (VectorRing::Z2, self.len()))?;
         let (ring, stride) = (self.ring(), z.blocks());
         let step = VectorStep::Planes { ring, z: z.all(), x: self.all(), from: 0, width: 1, stride };
         party.queue.step(&step)?;
@@ -166,13 +215,20 @@ impl ArithmeticShares for DeviceShares {
         let (ring, width) = (self.ring(), self.ring().bits());
         let stride = VectorRing::Z2.blocks(self.len());
         // The planes of the elements: what a block has beyond the last element comes with them.
-        let bits = Self::beside(party, self, (VectorRing::Z2, width as usize * stride * 128))?;
+        let bits = Self::beside(party, &self.vector, (VectorRing::Z2, width as usize * stride * 128))?;
         let step = VectorStep::Planes { ring, z: bits.all(), x: self.all(), from: 0, width, stride };
         party.queue.step(&step)?;
-        let z = Self::beside(party, self, (VectorRing::Z128, self.len()))?;
+        let z = Self::beside(party, &self.vector, (VectorRing::Z128, self.len()))?;
         let step = VectorStep::Elements { ring: VectorRing::Z128, z: z.all(), x: bits.all(), width, stride };
         party.queue.step(&step)?;
         Ok(z)
+    }
+
+    fn near<'a>(&'a self, party: &mut SeatParty, other: &Self) -> Result<Cow<'a, Self>, Error> {
+        match party.queue.is_on_host(&self.vector) == party.queue.is_on_host(&other.vector) {
+            true => Ok(Cow::Borrowed(self)),
+            false => self.beside_of(party, other).map(Cow::Owned),
+        }
     }
 
     fn trimmed(&self, party: &mut SeatParty) -> Result<Self, Error> {
@@ -250,6 +306,7 @@ impl ArithmeticShares for DeviceShares {
         let stride = values.len() * blocks;
         let z = ClearRun::beside(party, &first.vector, width as usize * stride)?;
         for (i, value) in values.iter().flatten().enumerate() {
+            let value = value.beside_of(party, first)?;
             let to = z.at(i * blocks, (width as usize - 1) * stride + blocks);
             party.queue.step(&VectorStep::Planes { ring, z: to, x: value.all(), from, width, stride })?;
         }
@@ -329,7 +386,8 @@ impl ArithmeticShares for DeviceShares {
         let (mut shapes, mut joints) = (Vec::new(), Vec::new());
         for entry in entries {
             let (ring, len) = entry.shape;
-            let z = self.zeros(party, ring, len)?;
+            let near = entry.value.as_ref().map_or(&self.vector, |value| &value.vector);
+            let z = Self::zeros_beside(party, near, entry.shape)?;
             for (seats, range) in halves(entry.side, ring.blocks(len)) {
                 shapes.push(JointShape { seats, ring, len: range.len() * ring.lanes() });
                 joints.push((entry.value.clone(), z.clone(), range.start));
@@ -345,9 +403,10 @@ impl ArithmeticShares for DeviceShares {
         session: &mut Session,
         sums: &[Vec<Term<'_, Self>>],
     ) -> Result<Vec<Self>, Error> {
-        let first =
-            sums.first().and_then(|sum| sum.first()).ok_or_else(|| Error::misuse("a sum has a term"))?;
-        let (near, me) = (first.0, party.seat());
+        let factors: Vec<&Self> = sums.iter().flatten().flat_map(|(x, y)| [*x, *y]).collect();
+        let factors = Self::together(party, &factors)?;
+        let near = factors.first().ok_or_else(|| Error::misuse("a sum has a term"))?;
+        let me = party.seat();
         let (ring, len, blocks) = (near.ring(), near.len(), near.blocks());
         let all = sums.len() * blocks;
         let (mut shapes, mut joints, mut results) = (Vec::new(), Vec::new(), Vec::new());
@@ -356,8 +415,9 @@ impl ArithmeticShares for DeviceShares {
             let mut value = None;
             if let [Some(low), Some(high)] = parts {
                 let run = ClearRun::beside(party, &near.vector, all)?;
+                let mut pairs = factors.chunks(2).map(|pair| [pair[0].part(low), pair[1].part(high)]);
                 for (i, terms) in sums.iter().enumerate() {
-                    let terms: Vec<_> = terms.iter().map(|(x, y)| [x.part(low), y.part(high)]).collect();
+                    let terms: Vec<_> = pairs.by_ref().take(terms.len()).collect();
                     add_products(party, (ring, run.at(i * blocks, blocks)), &terms)?;
                 }
                 value = Some(run);
