@@ -4,6 +4,7 @@
 
 use base::PartyId;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// A wire with a polarity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -163,15 +164,57 @@ impl Circuit {
     }
 }
 
+/// Hashes what drives a wire: every gate that is built is looked up, which most of the time of building
+/// would go to. Wires are numbered here, so nobody else chooses what would collide.
+#[derive(Default)]
+struct WireHasher(u64);
+
+impl WireHasher {
+    /// An odd number whose bits look random: the golden ratio's.
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+}
+
+impl Hasher for WireHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        let product = u128::from(self.0.rotate_left(32) ^ value ^ Self::ODD) * u128::from(Self::ODD);
+        // Both halves: tables take low bits for the place and high ones for the tag.
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+}
+
 /// Builds a [`Circuit`]; constants fold and equal gates are shared.
 pub struct CircuitBuilder {
     wires: Vec<WireDriver>,
-    known: HashMap<WireDriver, u32>,
+    known: HashMap<WireDriver, u32, BuildHasherDefault<WireHasher>>,
 }
 
 impl Default for CircuitBuilder {
     fn default() -> Self {
-        Self { wires: vec![WireDriver::False], known: HashMap::new() }
+        Self { wires: vec![WireDriver::False], known: HashMap::default() }
     }
 }
 
@@ -268,5 +311,25 @@ mod tests {
         assert_eq!(g.and(x, y), g.and(y, x));
         assert_eq!(g.xor(!x, y), !g.xor(x, y));
         assert_eq!(g.finish().and_gates(), 1);
+    }
+
+    /// A table of gates would be a list if these fell together.
+    #[test]
+    fn gates_of_neighbours_have_hashes_far_apart() {
+        use std::hash::BuildHasher;
+        let hash = BuildHasherDefault::<WireHasher>::default();
+        let pairs = (0..256).flat_map(|a| (a..256).map(move |b| (a, b)));
+        let xors = pairs.clone().map(|(a, b)| WireDriver::Xor(a, b));
+        let ands = pairs.map(|(a, b)| WireDriver::And(Lit(a), Lit(b)));
+        let hashes: Vec<u64> = xors.chain(ands).map(|gate| hash.hash_one(gate)).collect();
+        let distinct = |part: &dyn Fn(u64) -> u64| {
+            let all: std::collections::HashSet<u64> = hashes.iter().map(|hash| part(*hash)).collect();
+            all.len()
+        };
+        assert_eq!(distinct(&|hash| hash), hashes.len());
+        // There are twice as many places: random ones take 79 % of as many as they are.
+        let places = distinct(&|hash| hash % hashes.len().next_power_of_two() as u64);
+        assert!(places > hashes.len() * 7 / 10, "{places} of {}", hashes.len());
+        assert_eq!(distinct(&|hash| hash >> 57), 128);
     }
 }

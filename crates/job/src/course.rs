@@ -84,7 +84,7 @@ pub(crate) struct Computed<R, T> {
 /// Everything was released.
 pub(crate) struct Completed<R, V> {
     pub matched: Matched<R>,
-    pub scales: Arc<Scales>,
+    pub scaled: ScaledReleases,
     pub views: V,
 }
 
@@ -154,17 +154,24 @@ impl<'a> Course<'a> {
         groups: Option<[u64; 2]>,
         actor: &mut A,
     ) -> Result<(ScaledReleases, DrawnNoise), Error> {
-        let Built { program, audit, scales, .. } = self.built;
-        let scales = match (groups, scales) {
-            (None, Some(scales)) => scales.clone(),
-            _ => Arc::new(Scales::new(self.study, program, audit, groups)?),
-        };
-        let scaled = ScaledReleases::new(&matched.engines, self.built, scales)?;
+        let scaled = ScaledReleases::new(&matched.engines, self.built, self.scales(groups)?)?;
         let noise = match NoiseStage::new(&matched.engines, &scaled)? {
             Some(stage) => actor.draw(&stage)?,
             None => DrawnNoise::none(),
         };
         Ok((scaled, noise))
+    }
+
+    /// The noise of all releases, for group sizes where a run publishes them.
+    ///
+    /// # Errors
+    /// When a scale is out of range.
+    pub fn scales(self, groups: Option<[u64; 2]>) -> Result<Arc<Scales>, Error> {
+        let Built { program, audit, scales, .. } = self.built;
+        match (groups, scales) {
+            (None, Some(scales)) => Ok(scales.clone()),
+            _ => Scales::new(self.study, program, audit, groups).map(Arc::new),
+        }
     }
 
     fn release<A: Actor>(
@@ -175,6 +182,6 @@ impl<'a> Course<'a> {
         let Computed { matched, totals, scaled, mut noise } = computed;
         let stage = ReleaseStage::new((self.study, self.built), &matched.engines, &scaled, matched.count)?;
         let views = actor.release(&stage, &matched, &totals, &mut noise)?;
-        Ok(Completed { matched, scales: scaled.scales, views })
+        Ok(Completed { matched, scaled, views })
     }
 }

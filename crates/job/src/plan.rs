@@ -9,6 +9,7 @@ mod question;
 
 pub use bill::{Bill, BillTerms, BillTotal, plan_priced};
 pub use choice::Choice;
+use choice::Choices;
 pub use effect::{CellEffect, Halves, OutcomeGuess};
 pub use intervals::{ClampEffect, FewLeftOut, IntervalCurve, IntervalPoint, interval_curves, proposed_clamp};
 pub(crate) use intervals::{clamp_effects, effect_at};
@@ -46,7 +47,6 @@ use release::rational::{Rational, ratio};
 use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use studies::lift::LiftCell;
 use study::party::PartySetup;
 use study::transport::{ServerTransport, protects};
 use study::{Question, Study, StudyFile};
@@ -373,15 +373,12 @@ fn plan_built(
     // A worker on each core.
     let open = StudyEngine::of(study, &built.program)?.with_workers((speeds.cores as u32).max(1));
     let stage = MatchStage::new(study, built, &open, assumed.rows)?.with_both(assumed.both)?;
-    let dearest = stage.dearest()?;
+    let dearest = dearest(&stage)?;
     let union = dearest.rows;
-    if union > limits::ROWS {
-        return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
-    }
     let mut assumptions = assumptions((study, assumed), &dearest, link, speeds);
     assumptions.extend(hidden_sizes(study)?);
     let rows = assumed.rows;
-    let half = [rows[0] / 2, rows[0] - rows[0] / 2];
+    let half = halved(rows[0]);
     let mut estimator = Estimator { study, union, half, link, speeds, stages: Vec::new() };
     if study.only_matches() {
         estimator.add(&stage)?;
@@ -389,8 +386,9 @@ fn plan_built(
         return Ok(Plan { stages: estimator.stages, rho, assumptions, ..Plan::default() });
     }
     let course = Course { study, built };
-    let Completed { matched: Matched { engines, .. }, scales, .. } =
+    let Completed { matched: Matched { engines, .. }, scaled, .. } =
         course.run(open.clone(), &stage, (), &mut estimator)?;
+    let scales = &scaled.scales;
     let settings = engines.settings();
     let engine = [engines.name(), &settings].into_iter().filter(|text| !text.is_empty());
     assumptions.insert("engine".into(), engine.collect::<Vec<_>>().join(", "));
@@ -398,32 +396,24 @@ fn plan_built(
         assumptions.insert("rows".into(), format!("{}, the same at every party", count(union)));
         assumptions.remove("union");
     }
-    let total = totals(study, built, &scales)?;
+    let total = totals(study, built, scales)?;
     if !total.is_empty() {
         assumptions.insert("unit".into(), study.unit_words());
     }
-    let viewers = [studies::lift::PUBLISHER.into(), Viewer::Public];
     let terms = assumed.outcome.as_ref();
-    let terms = terms.map(|outcome| EffectTerms { study, built, scales: &scales, arms: half, outcome });
-    let mut smallest = |viewer: Viewer| match terms?.smallest(viewer, LiftCell::Overall)? {
-        Err(why) => {
-            let arms = format!("none is stated for arms of {} and {} rows: {why}", half[0], half[1]);
-            assumptions.insert("effect".into(), arms);
-            None
-        }
-        Ok(effect) => Some(effect),
-    };
-    let effects = viewers.map(&mut smallest);
-    let cell_effects =
-        terms.map_or_else(Vec::new, |terms| viewers.map(|viewer| terms.cells(viewer)).concat());
-    let [minimum_detectable_effect, public_effect] = effects;
+    let terms = terms.map(|outcome| EffectTerms { study, built, scales, arms: half, outcome });
+    let ([minimum_detectable_effect, public_effect], not_stated) =
+        terms.map(EffectTerms::overall).unwrap_or_default();
+    assumptions.extend(not_stated.map(|why| ("effect".to_owned(), why)));
+    let cell_effects = terms.map(EffectTerms::all_cells).unwrap_or_default();
     let shared = assumed.both.unwrap_or(rows[0].min(rows[1]));
-    let derived_noise = noise::derived(study, &built.program, &scales, shared)?;
+    let derived_noise = noise::derived(study, &built.program, scales, shared)?;
     assumptions.extend((!derived_noise.is_empty()).then(|| ("values".to_owned(), values(shared))));
+    let choices = Choices { course, rows: union, link, speeds, chosen: &engines, stages: &estimator.stages };
     Ok(Plan {
-        engines: choice::choices(&open, course, &scales, union, (link, speeds))?,
-        rho: spent(study, &scales),
-        noise: noise(study, &built.program, &scales),
+        engines: choices.of(&open, scaled.clone())?,
+        rho: spent(study, scales),
+        noise: noise(study, &built.program, scales),
         derived_noise,
         total,
         minimum_detectable_effect,
@@ -433,6 +423,23 @@ fn plan_built(
         assumptions,
         ..Plan::default()
     })
+}
+
+/// The size of the dearest match of such rows.
+///
+/// # Errors
+/// When they are more than a study may have.
+fn dearest(stage: &MatchStage<'_>) -> Result<MatchEstimate, Error> {
+    let dearest = stage.dearest()?;
+    match dearest.rows > limits::ROWS {
+        true => Err(Error::limit("limits::ROWS, rows of both sides", dearest.rows, limits::ROWS)),
+        false => Ok(dearest),
+    }
+}
+
+/// Rows of the two arms of the publisher.
+fn halved(rows: u64) -> [u64; 2] {
+    [rows / 2, rows - rows / 2]
 }
 
 /// Goes through the stages of a run and adds up what they cost.

@@ -38,7 +38,7 @@ pub use gates::{
 pub use gf128::{FIELD_BITS, GfKey, gf_add_multiples, gf_add_multiples_on, gf_digest, gf_digest_on, gf_pack};
 pub use hash::{LANES_MAX, TweakedHash, WORDS_MAX};
 pub use local::{LOCALITY, add_local};
-pub use pages::{prefer_large_pages, return_freed_buffers};
+pub use pages::{prefer_large_pages, return_freed_buffers, return_while_resting};
 pub use ring::{
     JointMask, Keystream, VectorRing, Write, ring_add, ring_add_on, ring_cross, ring_cross_on, ring_sub,
     ring_sub_on, stream,

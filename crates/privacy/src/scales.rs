@@ -345,6 +345,14 @@ impl Scales {
         lower_draws(plans, &|at| self.sampler_of(at), engine.release_depth(parties))
     }
 
+    /// Refuses noise that does not fit the type it is added in: no release of it can be lowered.
+    ///
+    /// # Errors
+    /// Then, with what to do.
+    pub fn expect_room(&self, program: &Program) -> Result<(), Error> {
+        self.widths(program).map(drop)
+    }
+
     /// Bits of each noise, which fit the type it is added in.
     fn widths(&self, program: &Program) -> Result<Vec<Vec<u8>>, Error> {
         let width = |m: usize, o: usize, noise: &OutputNoise| {

@@ -9,6 +9,7 @@ mod agree;
 mod backup;
 mod budget;
 mod changes;
+mod devices;
 mod findings;
 mod lift_form;
 mod link;

@@ -15,6 +15,7 @@ mod metrics;
 mod pages;
 mod places;
 mod rehearsing;
+mod rest;
 mod shell;
 #[cfg(test)]
 mod staff_tests;

@@ -13,6 +13,8 @@ use study::{Confidence, EventValue, LiftStudy, Question, ReleaseMode, Study};
 
 /// How often of a hundred times a study finds an effect of the size that is stated.
 const POWER: f64 = 0.8;
+/// Whose views an effect is stated of.
+const VIEWERS: [Viewer; 2] = [Viewer::Party(studies::lift::PUBLISHER), Viewer::Public];
 
 /// What one person of the control arm is taken to add to the total, no more than the clamp, in the outcome's
 /// unit.
@@ -136,7 +138,7 @@ pub(super) struct EffectTerms<'a> {
 impl EffectTerms<'_> {
     /// The smallest effect that what a viewer sees of a kind of cell would detect, or why it would see none;
     /// nothing where nothing is for it.
-    pub fn smallest(self, viewer: Viewer, cell: LiftCell) -> Option<Result<f64, Error>> {
+    fn smallest(self, viewer: Viewer, cell: LiftCell) -> Option<Result<f64, Error>> {
         let (Question::Lift(own), Some((lift, layout))) = (&self.study.kind, &self.built.lift) else {
             return None;
         };
@@ -162,8 +164,28 @@ impl EffectTerms<'_> {
         Some(effect.map(|effect| effect / parts))
     }
 
-    /// The same of the cells of a breakdown and of a cohort, were they alike.
-    pub fn cells(self, viewer: Viewer) -> Vec<CellEffect> {
+    /// The same over all rows, of the publisher's view and of what everybody sees; and why it is not stated
+    /// of one that is there.
+    pub fn overall(self) -> ([Option<f64>; 2], Option<String>) {
+        let mut not_stated = None;
+        let [test, control] = self.arms;
+        let effects = VIEWERS.map(|viewer| match self.smallest(viewer, LiftCell::Overall)? {
+            Err(why) => {
+                not_stated = Some(format!("none is stated for arms of {test} and {control} rows: {why}"));
+                None
+            }
+            Ok(effect) => Some(effect),
+        });
+        (effects, not_stated)
+    }
+
+    /// The same of the cells of a breakdown and of a cohort, were they alike, of each viewer.
+    pub fn all_cells(self) -> Vec<CellEffect> {
+        VIEWERS.map(|viewer| self.cells(viewer)).concat()
+    }
+
+    /// The same of one viewer.
+    fn cells(self, viewer: Viewer) -> Vec<CellEffect> {
         let Question::Lift(lift) = &self.study.kind else { return Vec::new() };
         let cohort = lift.advertisers.first().and_then(|advertiser| advertiser.cohort.as_ref());
         let families = [

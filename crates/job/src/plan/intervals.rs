@@ -1,9 +1,12 @@
 //! What rho, clamp, rows and mode do to the interval of a lift study.
 
-use super::effect::{Halves, OutcomeGuess};
-use super::{Assumed, Plan, Speeds, plan_built, policy};
-use crate::plan::Link;
+use super::effect::{EffectTerms, Halves, OutcomeGuess};
+use super::{Assumed, Plan, dearest, halved, policy};
+use crate::course::Course;
+use crate::engines::StudyEngine;
 use crate::prepare::build_all;
+use crate::stages::matching::MatchStage;
+use crate::stages::publish::PublishStage;
 use base::Error;
 use data::InputReport;
 use release::rational::{ratio, to_f64};
@@ -16,8 +19,6 @@ use study::{Advertiser, EventValue, LiftStudy, Question, ReleaseMode, Study, Stu
 const FACTORS: [(u64, u64); 7] = [(1, 8), (1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (8, 1)];
 /// What rho is tried, in thousandths.
 const THOUSANDTHS: [u128; 8] = [5, 10, 20, 50, 100, 200, 500, 1000];
-/// Nothing that is shown hangs on it.
-const LINK: Link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
 
 /// Half of an interval for the difference of means, per person, at one value of a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -319,17 +320,21 @@ impl Trial<'_> {
         Ok(study)
     }
 
-    /// The smallest effect of what everybody sees, else of the publisher's view.
+    /// The smallest effect of what everybody sees, else of the publisher's view. Nothing is priced for it: it
+    /// hangs on the noise alone, of a study that could be run.
     fn effect(self, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> Result<f64, Error> {
         let study = self.changed(change)?;
         let built = build_all([&study], &policy())?;
         let [(_, built)] = &built[..] else { return Err(Error::misuse("one run")) };
-        let assumed = Assumed { rows: self.rows, both: None, outcome: Some(outcome.clone()) };
-        let plan = plan_built((&study, built), &assumed, LINK, Speeds::default())?;
-        let Plan { public_effect, minimum_detectable_effect, assumptions, .. } = plan;
-        public_effect
-            .or(minimum_detectable_effect)
-            .ok_or_else(|| Error::input(assumptions.get("effect").cloned().unwrap_or_default()))
+        let open = StudyEngine::of(&study, &built.program)?;
+        dearest(&MatchStage::new(&study, built, &open, self.rows)?)?;
+        let arms = halved(self.rows[0]);
+        let course = Course { study: &study, built };
+        let scales = course.scales(PublishStage::new(&study, built).map(|_| arms))?;
+        scales.expect_room(&built.program)?;
+        let terms = EffectTerms { study: &study, built, scales: &scales, arms, outcome };
+        let ([own, public], why) = terms.overall();
+        public.or(own).ok_or_else(|| Error::input(why.unwrap_or_default()))
     }
 }
 

@@ -1,6 +1,9 @@
 use super::*;
+use crate::plan::{Link, Speeds};
 use data::OutcomeSums;
 use study::StudyFile;
+
+const LINK: Link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
 
 fn curves(text: &str, rows: u64, own: Option<&InputReport>) -> Vec<IntervalCurve> {
     let file = StudyFile::parse("study.toml", text).unwrap();

@@ -474,8 +474,8 @@ impl<'r> AllowedRun<'r, '_> {
         if let (Some(stored), true) = (&self.run.answer.report, self.agreement.stored.is_some()) {
             return Ok(stored.clone());
         }
-        let Completed { matched, scales, views } = completed;
-        let report = self.report(views, &matched, &scales)?;
+        let Completed { matched, scaled, views } = completed;
+        let report = self.report(views, &matched, &scaled.scales)?;
         self.run.store_answer(&self.agreement.answer, &report)?;
         self.run.answer = OwnAnswer { report: Some(report.clone()), unkept: None };
         Ok(report)

@@ -8,7 +8,6 @@ use crate::stages::release::ScaledReleases;
 use base::{Cost, Error};
 use engine::{DrawnNoise, Entered, PreparedDraw, StagePrice};
 use net::Session;
-use std::sync::Arc;
 
 /// What is drawn.
 pub(crate) struct NoiseStage {
@@ -24,9 +23,9 @@ impl NoiseStage {
     /// When the engine cannot draw them.
     pub fn new(engines: &StudyEngine, scaled: &ScaledReleases) -> Result<Option<Self>, Error> {
         let engine = engines.engine();
-        let draws = Arc::new(scaled.scales.draws(&*engine, &scaled.plans));
+        let draws = scaled.draws(&*engine);
         let (words, drawn) = (draws.words.len(), draws.drawn.len());
-        let stage = Self { draw: engine.draw(&draws)?, words, drawn };
+        let stage = Self { draw: engine.draw(draws)?, words, drawn };
         Ok(stage.price(&())?.sent.iter().any(|bytes| *bytes > 0).then_some(stage))
     }
 

@@ -12,7 +12,7 @@ use crate::prepare::Built;
 use crate::run::agree::number_id;
 use crate::run::payment::Payment;
 use base::{Cost, Error, PartyId};
-use engine::{DrawnNoise, Entered, PreparedLists, PreparedRelease, Shares, outputs};
+use engine::{DrawnNoise, Engine, Entered, PreparedLists, PreparedRelease, Shares, outputs};
 use net::Session;
 use page::numbers::counted;
 use privacy::cut_and_choose::{self, CandidateNoise};
@@ -20,8 +20,8 @@ use privacy::hold::{self, ReleaseOutcome, StepsRun};
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
 use program::Viewer;
-use program::lower::ReleasePlan;
-use std::sync::{Arc, Mutex};
+use program::lower::{Depth, Draws, ReleasePlan, TotalsForm};
+use std::sync::{Arc, Mutex, OnceLock};
 use study::{NoiseFrom, Study};
 
 /// The releases to all viewers of a study, once scales and rows are known.
@@ -72,11 +72,18 @@ pub(crate) fn sees(built: &Built, viewer: Viewer) -> bool {
 
 /// The scales of all noise, and the releases that an engine lowers with them: once, for what is drawn before
 /// and for what is released.
+#[derive(Clone)]
 pub(crate) struct ScaledReleases {
     pub scales: Arc<Scales>,
     /// Of all viewers who see any output.
     pub plans: Vec<Arc<ReleasePlan>>,
+    form: ReleaseForm,
+    /// What is drawn before, once it was asked for.
+    draws: Arc<OnceLock<Arc<Draws>>>,
 }
+
+/// What of an engine its releases are lowered for.
+type ReleaseForm = (TotalsForm, Depth);
 
 impl ScaledReleases {
     /// Lowers the releases of a study.
@@ -88,7 +95,23 @@ impl ScaledReleases {
         let seen = built.program.viewers().filter(|viewer| sees(built, *viewer));
         let plan = |viewer| scales.plan(&*engine, &built.program, &owners, viewer).map(Arc::new);
         let plans = seen.map(plan).collect::<Result<_, _>>()?;
-        Ok(Self { scales, plans })
+        let form = Self::form(engines, built);
+        Ok(Self { scales, plans, form, draws: Arc::default() })
+    }
+
+    fn form(engines: &StudyEngine, built: &Built) -> ReleaseForm {
+        let engine = engines.engine();
+        (engine.totals(), engine.release_depth(built.program.parties.len()))
+    }
+
+    /// Whether they are lowered as they would be for this engine.
+    pub fn serve(&self, engines: &StudyEngine, built: &Built) -> bool {
+        self.form == Self::form(engines, built)
+    }
+
+    /// What the engine that they are lowered for draws before the rows.
+    pub fn draws(&self, engine: &dyn Engine) -> &Arc<Draws> {
+        self.draws.get_or_init(|| Arc::new(self.scales.draws(engine, &self.plans)))
     }
 }
 
@@ -112,7 +135,7 @@ impl<'a> ReleaseStage<'a> {
     pub fn new(
         (study, built): (&'a Study, &'a Built),
         engines: &StudyEngine,
-        ScaledReleases { scales, plans }: &'a ScaledReleases,
+        ScaledReleases { scales, plans, .. }: &'a ScaledReleases,
         rows: u64,
     ) -> Result<Self, Error> {
         let engine = engines.engine();

@@ -116,6 +116,8 @@ impl Bench {
         self.pages(&cookies, studies);
         self.programs(&tokens);
         megabytes("memory after all pages", self.memory(), 40.0);
+        std::thread::sleep(rest);
+        megabytes(&format!("memory, {} s after them", rest.as_secs()), self.memory(), 40.0);
         self.crowd(&cookies, seconds);
         self.streams(&cookies);
         self.at_once(&cookies);
@@ -165,10 +167,14 @@ impl Bench {
     }
 
     fn timed(&self, what: &str, headers: &[(&str, String)], paths: &[String]) {
+        self.timed_for(self.requests, what, headers, paths);
+    }
+
+    fn timed_for(&self, requests: usize, what: &str, headers: &[(&str, String)], paths: &[String]) {
         let before = processor_time(self.sides.process());
-        let times = one_by_one(&self.page, headers, paths, self.requests);
+        let times = one_by_one(&self.page, headers, paths, requests);
         let taken = processor_time(self.sides.process()).saturating_sub(before);
-        let each = ms(taken) / self.requests as f64;
+        let each = ms(taken) / requests as f64;
         bounded(what, &times, 50.0, &format!(", {each:.1} ms of CPU"));
     }
 
@@ -196,8 +202,7 @@ impl Bench {
             self.timed(what, &headers, &[path.to_owned()]);
         }
         let answered = of(&self.filled.answered, "");
-        let times = one_by_one(&self.page, &headers, &answered, answered.len());
-        bounded("a study that nobody looked at before", &times, 50.0, "");
+        self.timed_for(answered.len(), "a study that nobody looked at before", &headers, &answered);
         self.timed("the same again", &headers, &answered[..answered.len().min(100)]);
         self.timed("a study to decide", &headers, &of(&self.filled.to_decide, ""));
         self.timed("its run", &headers, &of(&self.filled.answered, "/run"));

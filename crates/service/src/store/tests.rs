@@ -132,7 +132,7 @@ fn names_are_not_given_twice() {
 fn wrong_passwords_wait_by_name_and_by_address() {
     let (folder, store) = with_account("ann");
     let wrong = |name: &str, address: &str, at| store.count_wrong(name, address, at).expect("counted");
-    let may = |name: &str, address: &str, at| store.may_try(name, address, at).expect("reads");
+    let may = |name: &str, address: &str, at| store.may_try(name, Some(address), at).expect("reads");
     for name in ["ann", "nobody"] {
         (0..4).for_each(|_| wrong(name, "10.0.0.1", NOW));
         assert_eq!(may(name, "10.0.0.2", NOW), Allowed::Now);
@@ -152,12 +152,12 @@ fn wrong_passwords_wait_by_name_and_by_address() {
     drop(store);
     let store = Store::open(&folder.path().join("service.db")).expect("opens");
     assert_ne!(
-        store.may_try("ann", "10.0.0.2", NOW).expect("reads"),
+        store.may_try("ann", Some("10.0.0.2"), NOW).expect("reads"),
         Allowed::Now,
         "a restart forgives nothing"
     );
     begin(&store, "ann", NOW);
-    assert_eq!(store.may_try("ann", "10.0.0.2", NOW).expect("reads"), Allowed::Now);
+    assert_eq!(store.may_try("ann", Some("10.0.0.2"), NOW).expect("reads"), Allowed::Now);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn five_wrong_passwords_within_a_session_end_it() {
         store.wrong_within(&session).expect("counted");
         assert_eq!(store.session(&token, NOW).expect("reads").is_none(), times == 5);
     }
-    assert_eq!(store.may_try("ann", "10.0.0.1", NOW).expect("reads"), Allowed::Now);
+    assert_eq!(store.may_try("ann", Some("10.0.0.1"), NOW).expect("reads"), Allowed::Now);
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_wrong_password_and_its_line_are_one_transaction() {
     let full = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END";
     other.execute_batch(full).expect("made");
     assert!(store.count_wrong("ann", "10.0.0.1", NOW).is_err());
-    assert_eq!(store.may_try("ann", "10.0.0.2", NOW).expect("reads"), Allowed::Now);
+    assert_eq!(store.may_try("ann", Some("10.0.0.2"), NOW).expect("reads"), Allowed::Now);
 }
 
 #[test]

@@ -25,11 +25,11 @@ pub enum Allowed {
 }
 
 impl Store {
-    /// Whether a password may be tried for a name from an address.
+    /// Whether a password may be tried for a name, and from an address where that counts.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn may_try(&self, name: &str, address: &str, now: u64) -> Result<Allowed, Error> {
+    pub fn may_try(&self, name: &str, address: Option<&str>, now: u64) -> Result<Allowed, Error> {
         self.read(|connection| {
             let sql = "SELECT until FROM tries WHERE name = ?1";
             let until = connection.query_row(sql, [hashed(name)], |row| row.get::<_, i64>(0)).optional()?;
@@ -46,6 +46,15 @@ impl Store {
                 seconds => Allowed::In(seconds),
             })
         })
+    }
+
+    /// Forgets the wrong passwords of what they were counted under.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn forget_tries(&self, name: &str) -> Result<(), Error> {
+        let sql = "DELETE FROM tries WHERE name = ?1";
+        self.change(|transaction| transaction.execute(sql, [hashed(name)])).map(drop)
     }
 
     /// Counts a wrong password. From the fifth in a row the name waits, each time twice as long; that is

@@ -1,5 +1,6 @@
 //! What goes back.
 
+use crate::devices::KnownDevice;
 use crate::secrets::SecretToken;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
@@ -7,6 +8,10 @@ use page::markup::Markup;
 
 /// The session's cookie.
 pub const COOKIE: &str = "__Host-tacit";
+/// The cookie of a browser in which somebody has signed in.
+pub const DEVICE_COOKIE: &str = "__Host-tacit-device";
+/// Seconds that it is kept after the last sign-in.
+const DEVICE_SECONDS: u32 = 180 * 24 * 3600;
 
 /// What goes back to a browser.
 pub struct Answer {
@@ -14,6 +19,7 @@ pub struct Answer {
     headers: Vec<(HeaderName, String)>,
     body: Vec<u8>,
     cookie: Option<String>,
+    device: Option<String>,
 }
 
 impl Answer {
@@ -22,14 +28,14 @@ impl Answer {
     pub fn page(status: StatusCode, page: Markup) -> Self {
         let body = format!("<!DOCTYPE html>\n{}\n", page.into_string());
         let kind = (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned());
-        Self { status, headers: vec![kind], body: body.into_bytes(), cookie: None }
+        Self { status, headers: vec![kind], body: body.into_bytes(), cookie: None, device: None }
     }
 
     /// What a program reads.
     #[must_use]
     pub fn json(status: StatusCode, body: Vec<u8>) -> Self {
         let kind = (header::CONTENT_TYPE, "application/json".to_owned());
-        Self { status, headers: vec![kind], body, cookie: None }
+        Self { status, headers: vec![kind], body, cookie: None, device: None }
     }
 
     /// A file to keep, under a name of ours.
@@ -37,14 +43,14 @@ impl Answer {
     pub fn file(kind: &str, name: &str, body: Vec<u8>) -> Self {
         let keep = format!("attachment; filename=\"{name}\"");
         let headers = vec![(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, keep)];
-        Self { status: StatusCode::OK, headers, body, cookie: None }
+        Self { status: StatusCode::OK, headers, body, cookie: None, device: None }
     }
 
     /// Go on to a path of ours, which is asked for by GET.
     #[must_use]
     pub fn go(path: &str) -> Self {
         let headers = vec![(header::LOCATION, path.to_owned())];
-        Self { status: StatusCode::SEE_OTHER, headers, body: Vec::new(), cookie: None }
+        Self { status: StatusCode::SEE_OTHER, headers, body: Vec::new(), cookie: None, device: None }
     }
 
     /// With a header.
@@ -58,6 +64,16 @@ impl Answer {
     #[must_use]
     pub fn with_session(mut self, token: &SecretToken) -> Self {
         self.cookie = Some(format!("{COOKIE}={}; Path=/; Secure; HttpOnly; SameSite=Strict", token.text()));
+        self
+    }
+
+    /// With the cookie by which a browser is known the next time; none where it gets none.
+    #[must_use]
+    pub fn with_device(mut self, device: Option<&KnownDevice>) -> Self {
+        self.device = device.map(|device| {
+            let (text, place) = (device.text(), "Path=/; Secure; HttpOnly; SameSite=Strict");
+            format!("{DEVICE_COOKIE}={text}; {place}; Max-Age={DEVICE_SECONDS}")
+        });
         self
     }
 
@@ -79,7 +95,9 @@ impl Answer {
     pub fn into_response(self) -> Response<Body> {
         let mut response = Response::new(Body::from(self.body));
         *response.status_mut() = self.status;
-        let headers = self.headers.into_iter().chain(self.cookie.map(|text| (header::SET_COOKIE, text)));
+        let headers = self.headers.into_iter();
+        let cookies = self.cookie.into_iter().chain(self.device);
+        let headers = headers.chain(cookies.map(|text| (header::SET_COOKIE, text)));
         for (name, value) in headers {
             // Ours are all visible characters; what is not stays out.
             if let Ok(value) = HeaderValue::from_str(&value) {

@@ -1,7 +1,7 @@
 //! How a request becomes an answer: who asks, whether the form is one of ours for just this, whether the
 //! password has to be given once more; then the page's own function.
 
-use super::answer::{Answer, COOKIE};
+use super::answer::{Answer, COOKIE, DEVICE_COOKIE};
 use super::pages::second::is_required;
 use super::visit::{SignedIn, Stop, Visit};
 use super::{House, now, shell};
@@ -178,6 +178,7 @@ impl Knock {
             address: self.address,
             by_proxy: self.by_proxy.is_some(),
             signed: None,
+            device: cookie_named(&self.headers, DEVICE_COOKIE),
             path: self.path.clone(),
             from_elsewhere,
             parts: self.parts.clone(),
@@ -239,12 +240,17 @@ impl Knock {
     }
 }
 
-/// The token of the session's cookie. Where a browser sends two, something is wrong, and none is taken.
+/// The token of the session's cookie.
 pub fn cookie(headers: &HeaderMap) -> Option<SecretToken> {
+    cookie_named(headers, COOKIE).and_then(|value| SecretToken::parse(&value))
+}
+
+/// The value of a cookie. Where a browser sends two, something is wrong, and none is taken.
+fn cookie_named(headers: &HeaderMap, cookie: &str) -> Option<String> {
     let all = headers.get_all(header::COOKIE);
     let pairs = all.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
-    let mut ours = pairs.filter_map(|pair| pair.trim().split_once('=')).filter(|(name, _)| *name == COOKIE);
-    let first = ours.next().and_then(|(_, value)| SecretToken::parse(value));
+    let mut ours = pairs.filter_map(|pair| pair.trim().split_once('=')).filter(|(name, _)| *name == cookie);
+    let first = ours.next().map(|(_, value)| value.to_owned());
     if ours.next().is_none() { first } else { None }
 }
 
@@ -351,7 +357,7 @@ pub fn own_password(visit: &Visit<'_>, password: &str) -> Result<HeldPassword, S
     let session = &visit.signed()?.session;
     let (store, account) = (&visit.house.store, &session.account);
     let (name, address) = (tried_by_proxy(account), super::buckets::counted_as(visit.address));
-    if visit.by_proxy && store.may_try(&name, &address, visit.now)? != Allowed::Now {
+    if visit.by_proxy && store.may_try(&name, Some(&address), visit.now)? != Allowed::Now {
         return Err(Stop::TooMany);
     }
     let kept = store.password_of(account)?;

@@ -6,7 +6,7 @@ use super::demo::plain_cookies;
 use super::door::{ByProxy, ClientAddress};
 use super::guard::{from_another_site, guard};
 use super::places::HeldPlaces;
-use super::{House, certificate, metrics, pages, watch};
+use super::{House, certificate, metrics, pages, rest, watch};
 use crate::settings::WebProxy;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -77,6 +77,7 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         if let Some(path) = &settings.web.metrics {
             metrics::begin(&house, path)?;
         }
+        rest::begin(&house);
         ready(&Listening { url: house.url(), address, certificate })?;
         let router = router(house);
         if let Some((socket, proxy)) = proxy {

@@ -34,6 +34,11 @@ impl AnswerCounts {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
+
+    /// How many there were.
+    pub fn all(&self) -> u64 {
+        self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
 }
 
 /// Listens where `web.metrics` says.

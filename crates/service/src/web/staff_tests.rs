@@ -1,6 +1,7 @@
 //! Pages of those who run and answer for an organisation, as requests: who may what, alone and by two.
 
 mod audit;
+mod devices;
 mod operate;
 mod peers;
 mod proxy;
@@ -36,6 +37,8 @@ pub struct PageShown {
     pub status: u16,
     pub body: String,
     pub cookie: Option<String>,
+    /// The cookie by which the browser is known the next time.
+    pub device: Option<String>,
 }
 
 const RULES: &str = r#"
@@ -121,9 +124,13 @@ impl Rooms {
                 value.map(str::to_owned)
             };
             let (status, cookie) = (answer.status().as_u16(), text("set-cookie"));
+            let cookies = answer.headers().get_all("set-cookie").iter();
+            let mut cookies = cookies.filter_map(|value| value.to_str().ok());
+            let device = cookies.find(|text| text.starts_with("__Host-tacit-device="));
+            let device = device.map(str::to_owned);
             let body = to_bytes(answer.into_body(), 1 << 26).await.expect("a body");
             let body = String::from_utf8_lossy(&body).into_owned();
-            PageShown { status, body, cookie }
+            PageShown { status, body, cookie, device }
         })
     }
 

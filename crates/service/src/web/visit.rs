@@ -26,6 +26,8 @@ pub struct Visit<'a> {
     pub by_proxy: bool,
     /// Who it is, where somebody is signed in.
     pub signed: Option<SignedIn>,
+    /// What the browser says of earlier sign-ins in it.
+    pub device: Option<String>,
     /// The path as it was asked for.
     pub path: String,
     /// Whether another site sent the browser here.

@@ -264,6 +264,7 @@ impl ApiKnock {
             now: now(),
             address: self.address,
             signed: None,
+            device: None,
             path: self.path.clone(),
             from_elsewhere: false,
             by_proxy: false,

@@ -120,6 +120,7 @@ fn hear(listener: &mut Listener) -> Option<()> {
         now: now(),
         address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         signed: None,
+        device: None,
         path: String::new(),
         from_elsewhere: false,
         by_proxy: false,

@@ -1,6 +1,6 @@
 //! A person's own account: password, sessions, what was done.
 
-use super::sign_in::{new_password, refused_here};
+use super::sign_in::{known_from_now, new_password, refused_here};
 use crate::passwords::DeskBusy;
 use crate::roles::{Action, Subject};
 use crate::store::{PasswordRight, RecordedAct};
@@ -91,7 +91,10 @@ pub fn password(visit: &Visit<'_>) -> Result<Answer, Stop> {
     }
     let act = RecordedAct { by: account, what: "signed in", to: account, at: visit.now };
     match store.begin_session(&act, &hash, None, false)? {
-        Some(token) => Ok(Answer::go("/account").with_session(&token)),
+        Some(token) => {
+            let device = known_from_now(visit, account, &hash)?;
+            Ok(Answer::go("/account").with_session(&token).with_device(device.as_ref()))
+        }
         None => Ok(Answer::go("/sign-in")),
     }
 }

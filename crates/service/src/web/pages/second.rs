@@ -108,7 +108,7 @@ pub fn end(visit: &Visit<'_>) -> Result<Answer, Stop> {
         let parts = [mistakes(&[why]), end_form(visit)];
         Ok(with_status(visit, status, "End the second step", parts))
     };
-    if let Allowed::In(seconds) = store.may_try(&tried, &address, visit.now)? {
+    if let Allowed::In(seconds) = store.may_try(&tried, Some(&address), visit.now)? {
         let wait = page::numbers::counted(seconds, "second");
         return again(
             StatusCode::TOO_MANY_REQUESTS,

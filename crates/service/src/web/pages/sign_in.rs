@@ -1,5 +1,6 @@
 //! Signing in and out, and links to set a password with.
 
+use crate::devices::KnownDevice;
 use crate::names::is_account_name;
 use crate::passwords::{DeskBusy, PasswordVerdict, refused};
 use crate::secrets::{SecretToken, SpokenCode};
@@ -37,38 +38,63 @@ fn fields(visit: &Visit<'_>, name: &str, wrong: &[String]) -> Vec<Markup> {
 }
 
 /// Takes name and password. A wrong password, an unknown name and a name that waits look alike but for the
-/// wait, which the name has whether or not it exists.
+/// wait, which the name has whether or not it exists. A browser in which this person signed in before has its
+/// own wait, whatever others do to the name, or from the same address.
 pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let (store, address) = (&visit.house.store, counted_as(visit.address));
     let name = visit.field("name").trim().to_lowercase();
     let known = Some(name.as_str()).filter(|name| is_account_name(name));
-    if let Allowed::In(seconds) = store.may_try(known.unwrap_or(""), &address, visit.now)? {
+    let kept = known.map_or(Ok(None), |name| store.password_of(name))?;
+    // Looked at whoever has the name, so that time does not tell.
+    let held = kept.as_deref().unwrap_or_default();
+    let device = visit.device.as_deref().and_then(|sent| KnownDevice::of(sent, &name, held));
+    let device = device.filter(|_| kept.is_some());
+    let tried = match &device {
+        Some(device) => device.tried(&name),
+        None => known.unwrap_or("").to_owned(),
+    };
+    let from = Some(address.as_str()).filter(|_| device.is_none());
+    if let Allowed::In(seconds) = store.may_try(&tried, from, visit.now)? {
         return Ok(later(visit, &name, seconds));
     }
-    let kept = known.map_or(Ok(None), |name| store.password_of(name))?;
     match visit.house.desk.compare(visit.field("password"), kept.as_deref()) {
         Err(DeskBusy) => Ok(later(visit, &name, 1)),
         Ok(PasswordVerdict::Wrong) => {
-            store.count_wrong(known.unwrap_or(""), &address, visit.now)?;
+            store.count_wrong(&tried, &address, visit.now)?;
             Ok(wrong(visit, &name))
         }
         // A missing or wrong code looks like a wrong password: nobody learns that the password was right.
         Ok(PasswordVerdict::Right(_))
             if store.has_second(&name)? && !store.take_code(&name, visit.field("code"), visit.now)? =>
         {
-            store.count_wrong(&name, &address, visit.now)?;
+            store.count_wrong(&tried, &address, visit.now)?;
             Ok(wrong(visit, &name))
         }
         Ok(PasswordVerdict::Right(held)) => {
+            let hash = held.kept(store, &name)?;
             let act = RecordedAct { by: &name, what: "signed in", to: &name, at: visit.now };
             let before = visit.signed.as_ref().map(|signed| &signed.token);
-            let Some(token) = store.begin_session(&act, &held.kept(store, &name)?, before, false)? else {
+            let Some(token) = store.begin_session(&act, &hash, before, false)? else {
                 return Ok(wrong(visit, &name));
             };
+            if device.is_some() {
+                store.forget_tries(&tried)?;
+            }
+            let device = known_from_now(visit, &name, &hash)?;
             let to = Some(visit.field("to")).filter(|to| is_ours(to)).unwrap_or("/");
-            Ok(Answer::go(to).with_session(&token))
+            Ok(Answer::go(to).with_session(&token).with_device(device.as_ref()))
         }
     }
+}
+
+/// The mark of the browser for the next sign-in: the one that it has, where that holds under this hash. In a
+/// demo there is none: everybody has one password there.
+pub fn known_from_now(visit: &Visit<'_>, account: &str, hash: &str) -> Result<Option<KnownDevice>, Stop> {
+    if visit.house.demo_password().is_some() {
+        return Ok(None);
+    }
+    let before = visit.device.as_deref().and_then(|sent| KnownDevice::of(sent, account, hash));
+    Ok(Some(before.map_or_else(|| KnownDevice::new(account, hash), Ok)?))
 }
 
 fn wrong(visit: &Visit<'_>, name: &str) -> Answer {
@@ -181,7 +207,10 @@ pub fn enter(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let act = RecordedAct { what: "signed in", ..act };
     let before = visit.signed.as_ref().map(|signed| &signed.token);
     match store.begin_session(&act, &hash, before, false)? {
-        Some(token) => Ok(Answer::go("/").with_session(&token)),
+        Some(token) => {
+            let device = known_from_now(visit, account, &hash)?;
+            Ok(Answer::go("/").with_session(&token).with_device(device.as_ref()))
+        }
         None => Ok(Answer::go("/sign-in")),
     }
 }
