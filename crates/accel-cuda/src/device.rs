@@ -139,12 +139,6 @@ impl Cuda {
         self.session.module().memory()
     }
 
-    /// Bytes of it that this device had at once so far.
-    #[must_use]
-    pub fn peak_bytes(&self) -> usize {
-        self.session.module().taken()[1]
-    }
-
     /// A device with these libraries, chunks of commands between these sizes, chunks of vectors that stay of
     /// this one, so many blocks of a digest left to the host, and bytes of the GPU's memory at most.
     pub(crate) fn on(

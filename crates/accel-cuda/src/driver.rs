@@ -347,10 +347,9 @@ impl Drop for Context {
 /// The kernels, loaded on a GPU, and what is taken of its memory for them.
 pub(crate) struct Module {
     gpu: Gpu,
-    /// Bytes of buffers there, at most and now, and the largest number of them so far.
+    /// Bytes of buffers there, at most and now.
     most: usize,
     used: AtomicUsize,
-    peak: AtomicUsize,
     /// Whether a buffer was refused for want of memory, until somebody asks.
     full: AtomicBool,
     context: Context,
@@ -373,9 +372,9 @@ impl Module {
         // SAFETY: the image is what NVRTC made, complete; the handle goes to a place of its type.
         let loaded = unsafe { (runtime.api.module_load)(&raw mut handle, image.as_ptr().cast()) };
         runtime.done("loading the kernels", loaded)?;
-        let (used, peak, full) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        let (used, full) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (gpu, kernels) = (gpu.clone(), [std::ptr::null_mut(); _]);
-        let mut module = Self { gpu, most, used, peak, full, context, handle, kernels };
+        let mut module = Self { gpu, most, used, full, context, handle, kernels };
         for (kernel, name) in module.kernels.iter_mut().zip(Kernel::NAMES) {
             let runtime = &module.context.runtime;
             // SAFETY: the module is loaded, the name a C string, the handle goes to a place of its type.
@@ -385,9 +384,9 @@ impl Module {
         Ok(Arc::new(module))
     }
 
-    /// Bytes of its memory that buffers take at most, and took at once so far.
-    pub(crate) fn taken(&self) -> [usize; 2] {
-        [self.most, self.peak.load(SeqCst)]
+    /// Bytes of its memory that buffers take at most.
+    pub(crate) fn most(&self) -> usize {
+        self.most
     }
 
     /// Bytes of the GPU's memory that nobody has taken, and all of them.
@@ -409,10 +408,7 @@ impl Module {
     fn take(&self, bytes: usize) -> Result<(), Error> {
         let more = |used: usize| used.checked_add(bytes).filter(|all| *all <= self.most);
         match self.used.fetch_update(SeqCst, SeqCst, more) {
-            Ok(before) => {
-                self.peak.fetch_max(before + bytes, SeqCst);
-                Ok(())
-            }
+            Ok(_) => Ok(()),
             Err(_) => Err(self.no_room(bytes)),
         }
     }

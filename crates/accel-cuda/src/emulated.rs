@@ -1,10 +1,11 @@
 //! The device on the emulator (`emulator/driver.cpp`): the kernels, the chunks and the calls of the driver
 //! without a GPU.
 
-use crate::Cuda;
 use crate::driver::{NVRTC_NAMES, Runtime, emulator_counts};
+use crate::{Cuda, memory};
 use accel::{Device, DeviceCommand, DeviceQueue, LinearStage, VectorMemory, VectorRing, conformance};
 use base::Error;
+use kernels::Block;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -109,7 +110,8 @@ fn a_full_card_leaves_the_rest_to_the_host() {
     let Some(emulator) = emulator() else { return };
     let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let chunk = [16, 32, 1 << 12];
-    let buffers = emulator.device(chunk).unwrap().buffer_bytes();
+    // All of a product, whatever comes in and goes out having one lane.
+    let buffers = memory::buffers((1 << 12, 32), 1, 4);
     for vectors in [0, 40_000, 400_000] {
         let queue =
             || Ok(DeviceQueue::new(vec![Box::new(emulator.device_within(chunk, buffers + vectors)?)]));

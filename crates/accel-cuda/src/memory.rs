@@ -44,9 +44,13 @@ pub(crate) fn slot_blocks(chunk: usize, host_digest: usize) -> usize {
 
 /// Bytes of all buffers with chunks of so many blocks, and so many lanes.
 fn with(chunk: usize, lanes: usize) -> usize {
-    let lanes = lanes * lane_blocks(LANE_MAX.min(chunk), digest::HOST_BLOCKS);
-    let slots = SLOTS * slot_blocks(chunk, digest::HOST_BLOCKS);
-    Block::BYTES * (RAW_BLOCKS + KEY_BLOCKS + lanes + slots)
+    buffers((chunk, LANE_MAX.min(chunk)), lanes, digest::HOST_BLOCKS)
+}
+
+/// The same with pieces of another length in lanes, and so many blocks of a digest left to the host.
+pub(crate) fn buffers((chunk, lane): (usize, usize), lanes: usize, host_digest: usize) -> usize {
+    let all = lanes * lane_blocks(lane, host_digest) + SLOTS * slot_blocks(chunk, host_digest);
+    Block::BYTES * (RAW_BLOCKS + KEY_BLOCKS + all)
 }
 
 /// The longest chunks whose buffers leave so many bytes for vectors, or half of all; the shortest ones where

@@ -213,9 +213,8 @@ impl Cuda {
         if let Some(found) = fitting.min_by_key(|&i| vectors.spare[i].blocks()) {
             return Ok(vectors.spare.remove(found));
         }
-        let [most, _] = self.session.module().taken();
         // Who has a part of the memory keeps what it has until that is full.
-        let most = match most {
+        let most = match self.session.module().most() {
             usize::MAX => self.gpu().memory_bytes as usize / SPARE_SHARE,
             most => most,
         } / Block::BYTES;
@@ -224,7 +223,10 @@ impl Cuda {
             return Ok(Arc::new(buffer));
         }
         self.give_back(0)?;
-        Ok(Arc::new(DeviceBuffer::new(self.session.module(), blocks)?))
+        let buffer = DeviceBuffer::new(self.session.module(), blocks)?;
+        // There was room after all.
+        self.session.module().was_full();
+        Ok(Arc::new(buffer))
     }
 
     /// Keeps so many blocks of dropped vectors at most, those that were dropped last.

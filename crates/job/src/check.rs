@@ -3,6 +3,7 @@
 
 use crate::budget::{self, Outlook};
 use crate::devices::{self, FoundDevice};
+use crate::engines::StudyEngine;
 use crate::folders;
 use crate::plan::{self, Assumed, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
 use crate::prepare::{self, Built, Opened, build_all};

@@ -21,7 +21,6 @@ use program::{Program, Sharing};
 use ring4::{Ring4, RingRows, Security, Settings};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use study::device::ServerDevice;
 use study::{Compute, ComputeEngine, Servers, Study};
 use yao::Yao;
 
@@ -231,7 +230,7 @@ impl StudyEngine {
 
     /// The same with another device at this party, where it is one of the servers.
     #[must_use]
-    pub fn on(&self, device: &FoundDevice) -> Self {
+    pub(crate) fn on(&self, device: &FoundDevice) -> Self {
         match &self.rows {
             ChosenRows::Ring4(rows) => {
                 let device = device.clone();

@@ -137,11 +137,10 @@ fn play(work: Work, lies: [Lies; 4], make: &MakeSeatQueue<'_>) -> Seen {
             operations(&mut party, session, vectors.each_ref())?
         } else {
             let apart = ON_HOST[party.seat().index()].map(|on_host| on_host && lies == Lies::Apart);
-            let mut keep = |(x, on_host)| match on_host {
-                true => party.keep_on_host(x),
-                false => party.keep(x),
-            };
-            let kept = vectors.iter().zip(apart).map(&mut keep).collect::<Result<Vec<_>, _>>()?;
+            let mut kept = Vec::with_capacity(vectors.len());
+            for (x, on_host) in vectors.iter().zip(apart) {
+                kept.push(if on_host { party.keep_on_host(x)? } else { party.keep(x)? });
+            }
             let results = operations(&mut party, session, [&kept[0], &kept[1], &kept[2]])?;
             results.iter().map(|result| party.fetch(result)).collect::<Result<_, _>>()?
         };

@@ -6,7 +6,7 @@ use crate::engines::{EngineTask, NAMES, RowsMeasurement, RowsSetting};
 use crate::four;
 use crate::names::{SecurityName, TransportName};
 use crate::party::PartyJob;
-use crate::rows::{RowKind, lift_correct};
+use crate::rows::lift_correct;
 use ::ring4::RowPhase;
 use accel_cuda::memory;
 use base::Error;
