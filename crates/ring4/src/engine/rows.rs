@@ -142,7 +142,7 @@ impl RingRows {
         self.lowered.program.folds.iter().all(|fold| matches!(fold, RowFold::Sum { .. }))
     }
 
-    /// Where the time goes of all that is run on it.
+    /// Where the time goes of all that is run on it, and what devices do of it.
     #[must_use]
     pub fn times(&self) -> &RowTimes {
         &self.times
@@ -319,6 +319,9 @@ impl RowChunks<'_> {
         let mut member = ring4.member(session)?;
         // Keys and seeds are agreed; what follows is masked where `settings` says so.
         let held = session.openly(|s| self.combine(&mut member, rows, &mut own, s))?;
+        if let Some(server) = member.server() {
+            self.times.book(server.queue().work());
+        }
         Ok(own.shares(plan, program, held, numbers))
     }
 

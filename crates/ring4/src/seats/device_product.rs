@@ -117,12 +117,6 @@ impl SeatParty {
         self.queue.keeps_vectors()
     }
 
-    /// Commands that the CPU took over from the devices so far, since they were too short for them.
-    #[must_use]
-    pub fn taken_over(&self) -> u64 {
-        self.queue.taken_over()
-    }
-
     /// Copies shares to the device.
     ///
     /// # Errors
