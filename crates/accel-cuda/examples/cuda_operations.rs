@@ -1,7 +1,9 @@
 //! Elements per second of what programs make of vectors besides products: bits of elements and back,
 //! comparison, truncation. Four parties, threads of this process with channels in its memory: `host` without
-//! a GPU, `handed over` with vectors of the host that operations copy to a GPU where they are long enough,
-//! and `stays` with vectors that stay there, in turns. One JSON object per line.
+//! a GPU, `host with a GPU` with vectors of the host that operations copy to a GPU where they are long enough
+//! (`handed_over` says so; products of such vectors never are), and `stays` with vectors that stay there, in
+//! turns. What is too short for the GPU is the CPU's, as with servers. Messages are not masked. One JSON
+//! object per line.
 //!
 //! `cargo run --release -p accel-cuda --example cuda_operations --
 //! [--gpus 1] [--log 20] [--repeat 3] [--bits 128] [--host]`
@@ -53,7 +55,7 @@ const OPERATIONS: [&str; 6] = ["multiply", "bits", "less", "truncate", "truncate
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum On {
     Host,
-    HandedOver,
+    HostWithGpu,
     Stays,
 }
 
@@ -61,26 +63,26 @@ impl On {
     fn word(self) -> &'static str {
         match self {
             Self::Host => "host",
-            Self::HandedOver => "handed over",
+            Self::HostWithGpu => "host with a GPU",
             Self::Stays => "stays",
         }
     }
 }
 
-/// Seconds of every operation.
-type Seconds = [f64; OPERATIONS.len()];
+/// Seconds of every operation, and whether it was handed over.
+type Taken = [(f64, bool); OPERATIONS.len()];
 
 /// The time that an operation takes, of which everybody is at the beginning.
 fn timed<T>(
     session: &mut Session,
     party: &mut SeatParty,
     work: impl FnOnce(&mut SeatParty, &mut Session) -> Result<T, Error>,
-) -> Result<(f64, T), Error> {
+) -> Result<((f64, bool), T), Error> {
     let ready = party.random(VectorRing::Z64, 1);
     party.open(session, &ready)?;
-    let begin = Instant::now();
+    let (begin, before) = (Instant::now(), party.queue().work().handed_over);
     let done = work(party, session)?;
-    Ok((begin.elapsed().as_secs_f64(), done))
+    Ok(((begin.elapsed().as_secs_f64(), party.queue().work().handed_over > before), done))
 }
 
 macro_rules! operations {
@@ -103,7 +105,7 @@ fn seat(
     party: &mut SeatParty,
     (ring, len): (VectorRing, usize),
     on: On,
-) -> Result<Seconds, Error> {
+) -> Result<Taken, Error> {
     let (x, y): (SharedVector, SharedVector) = (party.random(ring, len), party.random(ring, len));
     if on != On::Stays {
         let multiply = |p: &mut SeatParty, s: &mut Session| p.multiply(s, &x, &y).map(drop);
@@ -114,12 +116,12 @@ fn seat(
     Ok(operations!(party, session, ring, &x, &y, multiply))
 }
 
-fn run(options: &Options, settings: Settings, on: On) -> Result<Vec<Seconds>, Error> {
+fn run(options: &Options, settings: Settings, on: On) -> Result<Vec<Taken>, Error> {
     let shape = (options.ring, 1 << options.log);
     let all = Cluster::new(4, 1).deadline(Duration::from_secs(600)).run(|session| {
         let me = session.me().0 as usize;
         let queue = if on != On::Host {
-            DeviceQueue::new(vec![Box::new(Cuda::new(me % options.gpus.max(1))?)])
+            DeviceQueue::new(vec![Box::new(Cuda::new(me % options.gpus.max(1))?)]).with_cpu()
         } else {
             DeviceQueue::default()
         };
@@ -128,9 +130,12 @@ fn run(options: &Options, settings: Settings, on: On) -> Result<Vec<Seconds>, Er
         (0..=options.repeat).map(|_| seat(session, &mut party, shape, on)).collect::<Result<Vec<_>, _>>()
     });
     // The slowest seat of every run.
-    let all: Vec<Vec<Seconds>> = all.into_iter().collect::<Result<_, _>>()?;
+    let all: Vec<Vec<Taken>> = all.into_iter().collect::<Result<_, _>>()?;
     let slowest = |i: usize| {
-        std::array::from_fn(|operation| all.iter().map(|seat| seat[i][operation]).fold(0.0, f64::max))
+        std::array::from_fn(|operation| {
+            let seats = || all.iter().map(|seat| seat[i][operation]);
+            (seats().map(|(seconds, _)| seconds).fold(0.0, f64::max), seats().any(|(_, handed)| handed))
+        })
     };
     Ok((1..=options.repeat).map(slowest).collect())
 }
@@ -140,17 +145,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for security in [Security::SemiHonest, Security::Malicious] {
         let settings = Settings { security, hash: TagHash::Keyed, masked: false };
         for on in
-            [On::Host, On::HandedOver, On::Stays].into_iter().filter(|on| *on == On::Host || !options.host)
+            [On::Host, On::HostWithGpu, On::Stays].into_iter().filter(|on| *on == On::Host || !options.host)
         {
             let runs = run(&options, settings, on)?;
             for (i, operation) in OPERATIONS.into_iter().enumerate() {
-                let mut seconds: Vec<f64> = runs.iter().map(|run| run[i]).collect();
+                let mut seconds: Vec<f64> = runs.iter().map(|run| run[i].0).collect();
                 seconds.sort_by(f64::total_cmp);
                 let median = seconds[seconds.len() / 2];
                 println!(
                     "{}",
                     json!({
-                        "operation": operation, "on": on.word(),
+                        "operation": operation, "on": on.word(), "handed_over": runs[0][i].1,
                         "gpus": if on == On::Host { 0 } else { options.gpus },
                         "malicious": security == Security::Malicious, "bits": options.ring.bits(),
                         "elements": 1_u64 << options.log, "seconds": median,

@@ -29,9 +29,9 @@ const LEAST_PAIRS: usize = 1 << 17;
 pub(crate) const LANES: usize = 12;
 /// Chunks that each lane gets of a command, if they are not too small or too large: it evens out their ends.
 const CHUNKS: usize = 4;
-/// Blocks from which on an operation on vectors of the host is handed over. On an H200, four seats on 16
-/// cores, bits, comparisons and elements of words take up to twice the host's time at 2^14 elements of
-/// Z_2^128, and a quarter to a half of it at 2^16.
+/// Blocks of one vector from which on an operation on vectors of the host is handed over. On an H200, four
+/// seats on 16 cores, bits, comparisons and elements of words take up to twice the host's time at 2^14
+/// elements of Z_2^128, and a quarter to a half of it at 2^16.
 pub(crate) const LEAST_HANDED: usize = 1 << 15;
 /// Threads below which a dot product is cut into slices of its terms, and slices at most.
 pub(crate) const FEW_THREADS: usize = 1 << 14;
@@ -53,7 +53,7 @@ pub struct Cuda {
     pub(crate) lane_max: usize,
     /// Blocks of a digest that are left to the host.
     pub(crate) host_digest: usize,
-    /// Blocks from which on an operation on vectors of the host is handed over.
+    /// Blocks of one vector from which on an operation on vectors of the host is handed over.
     pub(crate) least_handed: usize,
     pub(crate) vectors: CudaVectors,
 }

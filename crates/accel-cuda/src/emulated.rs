@@ -4,8 +4,10 @@
 use crate::driver::{NVRTC_NAMES, Runtime, emulator_counts};
 use crate::{Cuda, memory};
 use accel::{Device, DeviceCommand, DeviceQueue, LinearStage, VectorMemory, VectorRing, conformance};
-use base::Error;
+use base::{Error, PartyId};
 use kernels::Block;
+use net::cluster::Cluster;
+use ring4::{Number, Planes, SeatParty, Settings};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -56,6 +58,9 @@ fn emulator() -> Option<&'static Emulator> {
     emulator
 }
 
+/// Blocks from which on the emulated GPU is handed operations.
+const LEAST_HANDED: usize = 128;
+
 /// For tests whose devices lock memory of transports: the emulator counts for the whole process.
 static LOCKS: Mutex<()> = Mutex::new(());
 
@@ -68,7 +73,7 @@ impl Emulator {
     fn device_within(&self, chunk: [usize; 3], most: usize) -> Result<Cuda, Error> {
         // Short vectors are handed over too: long ones take the emulator minutes.
         let mut cuda = Cuda::on(self.runtime.clone(), 0, chunk, 4, most)?;
-        cuda.least_handed = 1 << 12;
+        cuda.least_handed = LEAST_HANDED;
         Ok(cuda)
     }
 }
@@ -98,7 +103,7 @@ fn the_emulated_gpu_conforms() {
 fn operations_on_the_emulated_gpu_conform() {
     let Some(emulator) = emulator() else { return };
     let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
-    for (chunk, lens) in [([16, 32, 1 << 12], &[1, 300][..]), ([1 << 12; 3], &[5000])] {
+    for (chunk, lens) in [([16, 32, 1 << 12], &[300, 1][..]), ([1 << 12; 3], &[5000])] {
         ring4::conformance::check(&|| Ok(DeviceQueue::new(vec![Box::new(emulator.device(chunk)?)])), lens)
             .unwrap_or_else(|e| panic!("chunks of {chunk:?}: {e}"));
     }
@@ -121,7 +126,7 @@ fn a_full_card_leaves_the_rest_to_the_host() {
     let mut full = DeviceQueue::new(vec![Box::new(emulator.device_within(chunk, buffers).unwrap())]);
     full.configure(&keys).unwrap();
     full.make(VectorRing::Z128, 300).unwrap();
-    assert_eq!(full.spilled(), 1);
+    assert_eq!(full.work().spilled, 1);
     // Not even a lane: who has a CPU beside it goes on, else the error names the card.
     let mut none = DeviceQueue::new(vec![Box::new(emulator.device_within(chunk, 1 << 13).unwrap())]);
     none.configure(&keys).unwrap();
@@ -137,7 +142,33 @@ fn a_full_card_leaves_the_rest_to_the_host() {
     let mut beside = none.with_cpu();
     beside.configure(&keys).unwrap();
     run(&mut beside, &mut z).unwrap();
-    assert_eq!((z[2][77], beside.taken_over()), (Block(2), 1));
+    assert_eq!((z[2][77], beside.work().taken_over), (Block(2), 1));
+}
+
+/// Whether a vector is handed over is decided by its length, not by that of all operands and planes together.
+#[test]
+fn short_vectors_stay_with_the_host_however_many_there_are() {
+    let Some(emulator) = emulator() else { return };
+    let settings = Settings { masked: true, ..Settings::default() };
+    let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    for (len, wanted) in [(LEAST_HANDED - 1, [0; 4]), (LEAST_HANDED, [1, 2, 3, 4])] {
+        let counts = Cluster::new(4, 5).run(|session| {
+            let queue = DeviceQueue::new(vec![Box::new(emulator.device([1 << 12; 3])?)]);
+            let mut party = SeatParty::new(session, [0, 1, 2, 3].map(PartyId), settings, queue)?;
+            let [x, y] = [0; 2].map(|_| party.random(VectorRing::Z128, len));
+            let mut counts = [0; 4];
+            let below = party.less(session, &x, &y, Number::unsigned(128))?;
+            counts[0] = party.queue().work().handed_over;
+            party.select_by_bit(session, &below, &x, &y)?;
+            counts[1] = party.queue().work().handed_over;
+            party.multiply_fixed(session, (&x, &y), 20, 5)?;
+            counts[2] = party.queue().work().handed_over;
+            party.word_to_ring(session, VectorRing::Z128, &Planes::new(vec![below; 128])?)?;
+            counts[3] = party.queue().work().handed_over;
+            Ok(counts)
+        });
+        counts.into_iter().for_each(|counts| assert_eq!(counts.unwrap(), wanted, "{len} elements"));
+    }
 }
 
 /// Where there is an NVRTC, with or without a GPU, it makes an image of the kernels.

@@ -40,9 +40,10 @@ const SPARE_MAX: usize = 512;
 /// All vectors of a device, and its slots.
 #[derive(Default)]
 pub(crate) struct CudaVectors {
+    /// Dropped first: each waits for its stream, so nothing is written to vectors that were wiped.
+    slots: Vec<VectorSlot>,
     table: VectorTable<Arc<DeviceBuffer>>,
     spare: Vec<Arc<DeviceBuffer>>,
-    slots: Vec<VectorSlot>,
     /// For copies out and in.
     streams: Option<[TwoStreams; 2]>,
     registry: Arc<Registry>,
@@ -241,8 +242,10 @@ impl Cuda {
             count = i + 1;
         }
         if count > 0 {
-            // Steps that read what is given back may be under way.
+            // Steps that read what is given back may be under way, and after an error chunks as well.
             self.session.wait()?;
+            let mut under_way = self.vectors.slots.iter_mut().filter(|slot| slot.chunk.is_some());
+            under_way.try_for_each(|slot| slot.lane.wait())?;
             self.vectors.spare.drain(..count);
         }
         Ok(())

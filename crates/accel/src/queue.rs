@@ -27,12 +27,25 @@ pub struct DeviceQueue {
     vectors: HostVectors,
     /// Slots whose chunks are of such vectors.
     hosted: BTreeSet<usize>,
-    /// What takes commands that the devices are not worth, and how many it took.
+    /// What takes commands that the devices are not worth.
     cpu: Option<Cpu>,
-    taken: u64,
-    /// Vectors that were copied from one memory to another, and that found no room with a device.
-    moved: u64,
-    spilled: u64,
+    work: DeviceWork,
+}
+
+/// What a queue did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceWork {
+    /// Commands that its devices ran.
+    pub commands: u64,
+    /// Commands that the CPU took over from them: see [`DeviceQueue::with_cpu`].
+    pub taken_over: u64,
+    /// Operations on vectors of the host that were handed over: see [`DeviceQueue::takes`].
+    pub handed_over: u64,
+    /// Vectors, or parts of one, that were copied from the host's memory to a device's or back, for they met
+    /// others there.
+    pub moved: u64,
+    /// Vectors that the host's memory took, since the device's was full.
+    pub spilled: u64,
 }
 
 impl Default for DeviceQueue {
@@ -47,8 +60,7 @@ impl DeviceQueue {
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
         assert!(!devices.is_empty(), "a queue has a device");
         let (vectors, hosted) = (HostVectors::default(), BTreeSet::new());
-        let cpu = None;
-        Self { devices, worth: WORTH, keys: None, vectors, hosted, cpu, taken: 0, moved: 0, spilled: 0 }
+        Self { devices, worth: WORTH, keys: None, vectors, hosted, cpu: None, work: DeviceWork::default() }
     }
 
     /// The same queue, which gives no device less than `blocks` times terms of a command; at least 1.
@@ -64,23 +76,10 @@ impl DeviceQueue {
         Self { cpu: Some(Cpu::default()), ..self }
     }
 
-    /// Commands that the CPU took over from the devices so far.
+    /// What it did so far.
     #[must_use]
-    pub fn taken_over(&self) -> u64 {
-        self.taken
-    }
-
-    /// Vectors, or parts of one, that were copied from the host's memory to a device's or back, for they met
-    /// others there, so far.
-    #[must_use]
-    pub fn moved(&self) -> u64 {
-        self.moved
-    }
-
-    /// Vectors that the host's memory took so far, since the device's was full.
-    #[must_use]
-    pub fn spilled(&self) -> u64 {
-        self.spilled
+    pub fn work(&self) -> DeviceWork {
+        self.work
     }
 
     /// The name of its first device.
@@ -115,15 +114,16 @@ impl DeviceQueue {
         let work = blocks(command).saturating_mul(terms(command));
         let least = self.devices[0].least();
         if let Some(cpu) = self.cpu.as_mut().filter(|_| work < least) {
-            self.taken += 1;
+            self.work.taken_over += 1;
             return cpu.run(command);
         }
+        self.work.commands += 1;
         let parts = (work / self.worth).min(self.devices.len()).min(blocks(command)).max(1);
         if parts == 1 {
             let done = self.devices[0].run(command);
             let full = done.is_err() && self.devices[0].full();
             let Some(cpu) = self.cpu.as_mut().filter(|_| full) else { return done };
-            self.taken += 1;
+            self.work.taken_over += 1;
             return cpu.run(command);
         }
         check(command, keys.seat())?;
@@ -181,7 +181,7 @@ impl DeviceQueue {
         blocks: usize,
     ) -> Result<DeviceVector, Error> {
         match made {
-            Some(Err(_)) if self.devices[0].full() => self.spilled += 1,
+            Some(Err(_)) if self.devices[0].full() => self.work.spilled += 1,
             Some(made) => return made,
             None => {}
         }
@@ -193,9 +193,13 @@ impl DeviceQueue {
         self.memory().is_some()
     }
 
-    /// Whether an operation on vectors of the host of so many blocks together is worth handing over.
+    /// Whether an operation on vectors of the host is handed over to the device's memory; counts those that
+    /// are. Its rounds are of so many blocks: of one vector of the ring that it computes in, or of one word
+    /// of bits, however many operands it has.
     pub fn takes(&mut self, blocks: usize) -> bool {
-        self.memory().is_some_and(|memory| blocks >= memory.least_handed())
+        let takes = self.memory().is_some_and(|memory| blocks >= memory.least_handed());
+        self.work.handed_over += u64::from(takes);
+        takes
     }
 
     /// The memory of the only device, if it has one.
@@ -316,7 +320,10 @@ impl VectorMemory for DeviceQueue {
     fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
         let keys = self.keys()?;
         if let Some(memory) = self.memory_of(product.z) {
-            return memory.start(slot, product);
+            memory.start(slot, product)?;
+            // After an error a chunk of the host's may still be noted here.
+            self.hosted.remove(&slot);
+            return Ok(());
         }
         self.on_host(|vectors, run| vectors.start(keys.seat(), slot, product, run))?;
         self.hosted.insert(slot);

@@ -232,8 +232,8 @@ pub trait VectorMemory {
         0
     }
 
-    /// Blocks from which on an operation is worth it that copies vectors of the host here, and its result
-    /// back: see [`crate::DeviceQueue::takes`].
+    /// Blocks of an operation's rounds from which on it is worth it to copy its vectors from the host, and
+    /// its result back: see [`crate::DeviceQueue::takes`].
     fn least_handed(&self) -> usize {
         0
     }

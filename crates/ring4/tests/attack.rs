@@ -14,13 +14,15 @@ use kernels::Block;
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::InjectedFault;
-use ring4::{Member, Number, Planes, SeatParty, Security, Settings, SharedVector, TagHash, elements};
+use ring4::{
+    DeviceShares, Member, Number, Planes, SeatParty, Security, Settings, SharedVector, TagHash, elements,
+};
 use std::time::{Duration, Instant};
 use support::{SEATS, enter, party, random};
 
-const STEPS: [&str; 14] = [
+const STEPS: [&str; 15] = [
     "setup", "in0", "in1", "mul", "dot", "bits", "word", "less", "trunc", "texact", "rbits", "select",
-    "confirm", "open",
+    "confirm", "open", "device",
 ];
 
 /// Without progress for this long, a party gives up: what is cut short ends so.
@@ -51,6 +53,21 @@ fn bend(bend: Option<Bend>, party: &SeatParty, before: usize, x: &mut SharedVect
     x.parts_mut()[bend.part][block].0 ^= 1 << bend.bit;
 }
 
+/// What operations on vectors with a device give that is right up to the last digit.
+fn by_handle(
+    p: &mut SeatParty,
+    s: &mut Session,
+    [x, y]: &[DeviceShares; 2],
+) -> Result<[DeviceShares; 3], Error> {
+    let product = p.dot_on_device(s, &[x], &[y])?;
+    let low = p.bits(s, &product, 8)?;
+    let low = p.word_to_ring(s, VectorRing::Z64, &low)?;
+    let below = p.less(s, x, y, Number { bits: 41, signed: false })?;
+    let below = p.bits_to_ring(s, VectorRing::Z64, &[&below])?.remove(0);
+    p.truncate(s, y, 20, 3)?;
+    Ok([product, low, p.truncate_exact(s, &below, 5)?])
+}
+
 /// Operations that depend on each other, conversions, comparisons and truncations among them, each at a step
 /// of its own.
 fn work(p: &mut SeatParty, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u128>, Error> {
@@ -62,9 +79,10 @@ fn work(p: &mut SeatParty, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u1
     bend(bent, p, 3, &mut x);
     let mut z = s.step("mul", |s| p.multiply(s, &x, &y))?;
     bend(bent, p, 4, &mut z);
-    let [on_device, factor] = [p.keep(&z)?, p.keep(&y)?];
-    let on_device = s.step("device", |s| p.dot_on_device(s, &[&on_device], &[&factor]))?;
-    z.add(&p.fetch(&on_device)?)?;
+    let kept = [p.keep(&z)?, p.keep(&y)?];
+    for on_device in s.step("device", |s| by_handle(p, s, &kept))? {
+        z.add(&p.fetch(&on_device)?)?;
+    }
     let mut d = s.step("dot", |s| p.dot(s, &[&x, &z], &[&y, &y]))?;
     bend(bent, p, 5, &mut d);
     let bits = s.step("bits", |s| p.bits(s, &d, 40))?;

@@ -26,7 +26,7 @@ impl DeviceQueue {
     pub fn move_beside(&mut self, other: &DeviceVector, run: &VectorRun<'_>) -> Result<DeviceVector, Error> {
         let moved = self.make_beside(other, run.vector.ring(), run.blocks)?;
         self.copy_run(run, &VectorRun { vector: &moved, from: 0, ..*run })?;
-        self.moved += 1;
+        self.work.moved += 1;
         Ok(moved)
     }
 
@@ -37,7 +37,7 @@ impl DeviceQueue {
     pub fn move_to_host(&mut self, run: &VectorRun<'_>) -> Result<DeviceVector, Error> {
         let moved = self.vectors.make(run.vector.ring(), run.blocks);
         self.copy_run(run, &VectorRun { vector: &moved, from: 0, ..*run })?;
-        self.moved += 1;
+        self.work.moved += 1;
         Ok(moved)
     }
 

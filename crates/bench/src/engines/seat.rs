@@ -48,6 +48,9 @@ pub struct RowsMeasurement {
     pub party: PartyMeasurement,
     /// Seconds by [`RowPhase`], of all lanes.
     pub phases: [f64; RowPhase::ALL.len()],
+    /// What its device did: commands, and operations that were handed over; and commands that the CPU took
+    /// over.
+    pub device: [u64; 3],
 }
 
 /// The engine that all four run, on the CPU.
@@ -121,6 +124,8 @@ impl EngineTask {
         let sent = session.traffic().sent("rows");
         let done = measured(start, sent, PartyResult::Shares(parts(&shares)));
         let party = PartyMeasurement { meeting_seconds, ..done };
-        Ok(RowsMeasurement { party, phases: RowPhase::ALL.map(|phase| stage.times().seconds(phase)) })
+        let phases = RowPhase::ALL.map(|phase| stage.times().seconds(phase));
+        let work = stage.times().device_work();
+        Ok(RowsMeasurement { party, phases, device: [work.commands, work.handed_over, work.taken_over] })
     }
 }

@@ -41,6 +41,11 @@ struct RowsSummary {
     /// Seconds of a lane by phase, on average over lanes and parties.
     phases: BTreeMap<&'static str, f64>,
     peak_memory_bytes: u64,
+    /// Commands that the devices of all four ran, operations that were handed over to their memory, and
+    /// commands that the CPUs took over.
+    device_commands: u64,
+    handed_over: u64,
+    cpu_took_over: u64,
     /// Whether every party sent what the price says.
     as_priced: bool,
     /// Whether the totals are those of the study's definition, and the bytes those of the price.
@@ -104,6 +109,7 @@ fn summary(setting: &RowsSetting, repeat: u32, runs: &[Vec<RowsMeasurement>]) ->
     let (seconds, rows) = (seconds(run), setting.rows as f64);
     let all = |of: fn(&RowsMeasurement) -> f64| run.iter().map(of).sum::<f64>();
     let lanes = (run.len() * setting.lanes as usize) as f64;
+    let did = |at: usize| run.iter().map(|one| one.device[at]).sum();
     let phase = |(at, phase): (usize, RowPhase)| {
         (phase.name(), run.iter().map(|one| one.phases[at]).sum::<f64>() / lanes)
     };
@@ -122,6 +128,9 @@ fn summary(setting: &RowsSetting, repeat: u32, runs: &[Vec<RowsMeasurement>]) ->
         bytes_per_row: all(|one| one.party.bytes_sent as f64) / rows,
         phases: RowPhase::ALL.into_iter().enumerate().map(phase).collect(),
         peak_memory_bytes: run.iter().map(|one| one.party.peak_memory_bytes).sum(),
+        device_commands: did(0),
+        handed_over: did(1),
+        cpu_took_over: did(2),
         as_priced,
         correct: as_priced && correct,
     })
@@ -132,7 +141,7 @@ fn text(summary: &RowsSummary) -> String {
         let of = summary.phases.get(phase.name()).copied().unwrap_or_default();
         format!("{} {}", phase.name(), duration(of))
     });
-    [
+    let mut lines = vec![
         format!(
             "{} of a lift study among four parties, {}, on {}, over {}, {} at once: {} rows/s",
             counted(summary.rows, "row"),
@@ -152,7 +161,15 @@ fn text(summary: &RowsSummary) -> String {
         ),
         format!("  of each range, waiting among it: {}", phases.join(", ")),
         format!("  peak memory of all four {}", bytes(summary.peak_memory_bytes)),
-        format!("  result {}", if summary.correct { "correct, bytes as priced" } else { "WRONG" }),
-    ]
-    .join("\n")
+    ];
+    if summary.cpu_took_over > 0 {
+        lines.push(format!(
+            "  the devices ran {} and took over {} on vectors of the host; the CPU ran {}, too short for them",
+            counted(summary.device_commands, "command"),
+            counted(summary.handed_over, "operation"),
+            counted(summary.cpu_took_over, "command")
+        ));
+    }
+    lines.push(format!("  result {}", if summary.correct { "correct, bytes as priced" } else { "WRONG" }));
+    lines.join("\n")
 }

@@ -190,7 +190,7 @@ impl SeatSetting {
             bytes_sent: session.traffic().sent("products"),
             rounds: u64::from(self.repeat) * self.rounds + 1,
             peak_memory_bytes,
-            taken_over: party.taken_over(),
+            taken_over: party.queue().work().taken_over,
             cycles,
             correct: correct && chained,
         })

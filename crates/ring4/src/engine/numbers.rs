@@ -43,7 +43,9 @@ impl<'a> Sums<'a> {
         roots: Vec<BitSlices<3>>,
     ) -> Result<(), Error> {
         let planes: Vec<SharedVector> = roots.into_iter().map(BitSlices::into_shares).collect();
-        let mut words = match SharedVector::onto_device(server, &planes.iter().collect::<Vec<_>>())? {
+        // Each word becomes numbers in rounds of its own.
+        let bits: Vec<&SharedVector> = planes.iter().collect();
+        let mut words = match SharedVector::onto_device(server, &bits, RING.blocks(rows))? {
             Some(planes) => {
                 let all = self.elements(server, session, rows, planes)?;
                 SharedVector::from_device(server, all)?

@@ -150,7 +150,7 @@ impl RingRows {
         numbers::device_blocks(&chunks.plan.numbers, chunks.chunk, least)
     }
 
-    /// Where the time goes of all that is run on it.
+    /// Where the time goes of all that is run on it, and what devices do of it.
     #[must_use]
     pub fn times(&self) -> &RowTimes {
         &self.times
@@ -327,6 +327,9 @@ impl RowChunks<'_> {
         let mut member = ring4.member(session)?;
         // Keys and seeds are agreed; what follows is masked where `settings` says so.
         let held = session.openly(|s| self.combine(&mut member, rows, &mut own, s))?;
+        if let Some(server) = member.server() {
+            self.times.book(server.queue().work());
+        }
         Ok(own.shares(plan, program, held, numbers))
     }
 

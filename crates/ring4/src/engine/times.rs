@@ -1,5 +1,6 @@
-//! Where the time of rows goes, for measurements.
+//! Where the time of rows goes, and what devices do of it, for measurements.
 
+use accel::DeviceWork;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -39,22 +40,42 @@ impl RowPhase {
     }
 }
 
-/// Time by phase, added up over all ranges of rows that one participant runs, at once or not.
+/// Time by phase and what devices did, added up over all ranges of rows that one participant runs, at once or
+/// not.
 #[derive(Debug, Default)]
-pub struct RowTimes([AtomicU64; RowPhase::ALL.len()]);
+pub struct RowTimes {
+    phases: [AtomicU64; RowPhase::ALL.len()],
+    commands: AtomicU64,
+    taken_over: AtomicU64,
+    handed_over: AtomicU64,
+}
 
 impl RowTimes {
     /// Seconds of a phase so far.
     #[must_use]
     pub fn seconds(&self, phase: RowPhase) -> f64 {
-        self.0[phase as usize].load(Relaxed) as f64 * 1e-9
+        self.phases[phase as usize].load(Relaxed) as f64 * 1e-9
     }
 
     pub(crate) fn time<T>(&self, phase: RowPhase, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let done = work();
         let taken = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.0[phase as usize].fetch_add(taken, Relaxed);
+        self.phases[phase as usize].fetch_add(taken, Relaxed);
         done
+    }
+
+    /// What devices did so far, of ranges that have ended.
+    #[must_use]
+    pub fn device_work(&self) -> DeviceWork {
+        let [commands, taken_over, handed_over] =
+            [&self.commands, &self.taken_over, &self.handed_over].map(|count| count.load(Relaxed));
+        DeviceWork { commands, taken_over, handed_over }
+    }
+
+    pub(crate) fn book(&self, work: DeviceWork) {
+        self.commands.fetch_add(work.commands, Relaxed);
+        self.taken_over.fetch_add(work.taken_over, Relaxed);
+        self.handed_over.fetch_add(work.handed_over, Relaxed);
     }
 }

@@ -117,18 +117,6 @@ impl SeatParty {
         self.queue.keeps_vectors()
     }
 
-    /// Commands that the CPU took over from the devices so far, since they were too short for them.
-    #[must_use]
-    pub fn taken_over(&self) -> u64 {
-        self.queue.taken_over()
-    }
-
-    /// Vectors that were copied between the memories of host and device so far, for they met others there.
-    #[must_use]
-    pub fn moved(&self) -> u64 {
-        self.queue.moved()
-    }
-
     /// Copies shares to the device.
     ///
     /// # Errors

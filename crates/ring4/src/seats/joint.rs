@@ -5,7 +5,7 @@
 //! of K_o.
 
 use crate::seats::check::{Running, VouchedChannel};
-use crate::vectors::spare::ClearVector;
+use crate::vectors::spare::{ClearVector, wipe_bytes};
 use crate::{PIECE_BYTES, Seat, SeatParty, SharedVector, VectorRing};
 use accel::Use;
 use base::Error;
@@ -55,6 +55,45 @@ impl JointShape {
 
     pub fn blocks(&self) -> usize {
         self.ring.blocks(self.len)
+    }
+}
+
+/// What joint inputs of a round say and hear, by peer: in the clear where channels hide it. Wiped on drop.
+pub(crate) struct JointTalks([PeerExchange; 3]);
+
+impl JointTalks {
+    /// Makes room for messages of these lengths, said and heard. What is heard is written over what was heard
+    /// before.
+    fn make_room(&mut self, lengths: [[usize; 2]; 3]) {
+        for (talk, [said, heard]) in self.0.iter_mut().zip(lengths) {
+            for (bytes, len) in [(&mut talk.send, said), (&mut talk.hear, heard)] {
+                if bytes.capacity() < len {
+                    wipe_bytes(bytes);
+                    *bytes = Vec::with_capacity(len);
+                }
+            }
+            talk.send.clear();
+            talk.hear.resize(heard, 0);
+        }
+    }
+
+    fn messages(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
+        self.0.iter_mut().flat_map(|talk| [&mut talk.send, &mut talk.hear])
+    }
+
+    /// What is kept of it for the next round.
+    fn kept(mut self) -> Self {
+        for bytes in self.messages().filter(|bytes| bytes.capacity() > KEPT_BYTES) {
+            wipe_bytes(bytes);
+            *bytes = Vec::new();
+        }
+        self
+    }
+}
+
+impl Drop for JointTalks {
+    fn drop(&mut self) {
+        self.messages().for_each(wipe_bytes);
     }
 }
 
@@ -150,32 +189,37 @@ impl SeatParty {
         let mut offsets = Offsets::default();
         let firsts: Vec<u64> = joints.iter().map(|j| offsets.take(j.channel(), j.blocks())).collect();
         let mut hashes = Hashes::new(self, round, joints);
-        let mut talks = [1, 2, 3].map(|k| PeerExchange::new(self.at(self.seat.after(k))));
-        for (talk, [send, hear]) in talks.iter_mut().zip(std::mem::take(&mut self.said)) {
-            (talk.send, talk.hear) = (send, hear);
-            talk.send.clear();
-        }
-        // What is heard is written over what was heard before.
-        let mut lengths = [0; 3];
         let me = self.seat;
         let to = |seat: Seat| me.part_of(seat).expect("nobody talks to itself");
+        let mut talks = self
+            .said
+            .take()
+            .unwrap_or_else(|| JointTalks([1, 2, 3].map(|k| PeerExchange::new(self.at(me.after(k))))));
+        let mut lengths = [[0; 2]; 3];
+        for joint in joints {
+            let [sender, _, receiver] = joint.seats;
+            if sender == me {
+                lengths[to(receiver)][0] += Block::BYTES * joint.blocks();
+            } else if receiver == me {
+                lengths[to(sender)][1] += Block::BYTES * joint.blocks();
+            }
+        }
+        talks.make_room(lengths);
         for (at, (joint, &first)) in joints.iter().zip(&firsts).enumerate() {
             let [sender, _, receiver] = joint.seats;
             if receiver == me {
-                lengths[to(sender)] += Block::BYTES * joint.blocks();
                 continue;
             }
             match places.enter(self, at, joint, (round, first))? {
                 Some(JointMessage::Blocks(message)) if sender == me => {
-                    talks[to(receiver)].send.extend(Block::bytes_of(&message));
+                    talks.0[to(receiver)].send.extend(Block::bytes_of(&message));
                 }
                 Some(message) => hashes.go_on(self, joint.channel(), &message),
                 None => {}
             }
         }
-        talks.iter_mut().zip(lengths).for_each(|(talk, len)| talk.hear.resize(len, 0));
-        exchange(session, PIECE_BYTES, &mut talks)?;
-        let mut heard = talks.each_ref().map(|talk| talk.hear.as_slice());
+        exchange(session, PIECE_BYTES, &mut talks.0)?;
+        let mut heard = talks.0.each_ref().map(|talk| talk.hear.as_slice());
         for (at, (joint, &first)) in joints.iter().zip(&firsts).enumerate() {
             let [sender, _, receiver] = joint.seats;
             if receiver == me {
@@ -191,8 +235,7 @@ impl SeatParty {
                 }
             }
         }
-        let keep = |said: Vec<u8>| if said.capacity() <= KEPT_BYTES { said } else { Vec::new() };
-        self.said = talks.map(|talk| [talk.send, talk.hear].map(keep));
+        self.said = Some(talks.kept());
         if self.settings.checked() {
             self.settle(session, round, hashes.vouched, hashes.received)?;
         }

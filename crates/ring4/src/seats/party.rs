@@ -1,5 +1,6 @@
 //! One party: its seat, its keys, its devices, and the round that the session is in.
 
+use crate::seats::joint::JointTalks;
 use crate::vectors::spare::{give_back, zeros};
 use crate::{RoundQuote, Seat, VectorRing};
 use accel::{DeviceQueue, SeatKeys, StreamName, Use};
@@ -67,8 +68,8 @@ pub struct SeatParty {
     pub(crate) stub: Option<Stub>,
     /// Whether readable channels are accepted: see [`SeatParty::in_the_open`].
     open: bool,
-    /// Room for what joint inputs say and hear, by peer.
-    pub(crate) said: [[Vec<u8>; 2]; 3],
+    /// Room for what joint inputs say and hear.
+    pub(crate) said: Option<JointTalks>,
 }
 
 impl SeatParty {
@@ -113,17 +114,7 @@ impl SeatParty {
         let keys = session.step("setup", |s| crate::seats::setup::agree(s, &seats, seat, settings))?;
         let keys = Arc::new(keys);
         queue.configure(&keys)?;
-        Ok(Self {
-            seat,
-            seats,
-            settings,
-            keys,
-            queue,
-            round: 0,
-            stub: None,
-            open: true,
-            said: Default::default(),
-        })
+        Ok(Self { seat, seats, settings, keys, queue, round: 0, stub: None, open: true, said: None })
     }
 
     /// A party without peers, for a speculative pass ([`osprey`]) and for prices: every operation books what
@@ -161,7 +152,7 @@ impl SeatParty {
             round: 0,
             stub,
             open: true,
-            said: Default::default(),
+            said: None,
         }
     }
 

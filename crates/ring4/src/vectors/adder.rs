@@ -273,7 +273,7 @@ impl SeatParty {
         if self.left_out(("add", VectorRing::Z2, width), len, |q| q.add_words(len, width)) {
             return a.zeros(self);
         }
-        if let Some([a, b]) = Planes::onto_device(self, [a, b])? {
+        if let Some([a, b]) = Planes::onto_device(self, [a, b], a.blocks())? {
             let sum = self.add_words(session, &a, &b)?;
             return Planes::from_device(self, sum);
         }

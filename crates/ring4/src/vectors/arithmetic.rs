@@ -22,6 +22,11 @@ pub trait ArithmeticShares: Clone {
     /// Number of elements.
     fn len(&self) -> usize;
 
+    /// Blocks of each part.
+    fn blocks(&self) -> usize {
+        self.ring().blocks(self.len())
+    }
+
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -193,12 +198,16 @@ pub trait ArithmeticShares: Clone {
     /// Those of [`SeatParty::open_to`].
     fn open_low(&self, party: &mut SeatParty, session: &mut Session) -> Result<Self::Clear, Error>;
 
-    /// These vectors with the party's device, if it has one for vectors of their length and they do not lie
-    /// there.
+    /// These vectors with the party's device, if it has one that takes operations whose rounds are of so many
+    /// blocks, and they do not lie there.
     ///
     /// # Errors
     /// Those of the device.
-    fn onto_device(party: &mut SeatParty, vectors: &[&Self]) -> Result<Option<Vec<DeviceShares>>, Error>;
+    fn onto_device(
+        party: &mut SeatParty,
+        vectors: &[&Self],
+        blocks: usize,
+    ) -> Result<Option<Vec<DeviceShares>>, Error>;
 
     /// And back.
     ///
@@ -416,12 +425,16 @@ impl ArithmeticShares for SharedVector {
         Ok(ClearVector::new(opened.unwrap_or_default()))
     }
 
-    fn onto_device(party: &mut SeatParty, vectors: &[&Self]) -> Result<Option<Vec<DeviceShares>>, Error> {
+    fn onto_device(
+        party: &mut SeatParty,
+        vectors: &[&Self],
+        blocks: usize,
+    ) -> Result<Option<Vec<DeviceShares>>, Error> {
         // All of a ring at once; the longest first, for where it lies the others go.
         let runs: Vec<&[&Self]> = vectors.chunk_by(|x, y| x.ring() == y.ring()).collect();
-        let blocks = |run: &[&Self]| run.iter().map(|x| x.blocks()).sum::<usize>();
-        let Some(longest) = (0..runs.len()).max_by_key(|&i| blocks(runs[i])) else { return Ok(None) };
-        if party.speculates() || !party.queue().takes(blocks(runs[longest])) {
+        let together = |run: &[&Self]| run.iter().map(|x| x.blocks()).sum::<usize>();
+        let Some(longest) = (0..runs.len()).max_by_key(|&i| together(runs[i])) else { return Ok(None) };
+        if party.speculates() || !party.queue().takes(blocks) {
             return Ok(None);
         }
         let first = party.keep(&concat(runs[longest][0].ring(), runs[longest]))?;
@@ -439,8 +452,10 @@ impl ArithmeticShares for SharedVector {
 
     fn from_device(party: &mut SeatParty, vectors: Vec<DeviceShares>) -> Result<Vec<Self>, Error> {
         let Some(ring) = vectors.first().map(DeviceShares::ring) else { return Ok(Vec::new()) };
+        if vectors.iter().any(|x| x.ring() != ring) {
+            return Err(Error::misuse("vectors of several rings are taken back one ring at a time"));
+        }
         let all = DeviceShares::concat(party, &vectors.iter().collect::<Vec<_>>())?;
-        debug_assert!(vectors.iter().all(|x| x.ring() == ring), "an operation gives vectors of one ring");
         Ok(cut(&party.fetch(&all)?, &vectors.iter().map(DeviceShares::len).collect::<Vec<_>>()))
     }
 }

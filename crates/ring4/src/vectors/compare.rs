@@ -61,7 +61,7 @@ impl SeatParty {
         number: Number,
     ) -> Result<V, Error> {
         alike(x, y)?;
-        if let Some(both) = V::onto_device(self, &[x, y])? {
+        if let Some(both) = V::onto_device(self, &[x, y], x.blocks())? {
             let below = self.less(session, &both[0], &both[1], number)?;
             return Ok(V::from_device(self, vec![below])?.remove(0));
         }
@@ -99,7 +99,7 @@ impl SeatParty {
         if self.left_out(("equal", ring, bits), len, |q| q.equal(len, bits)) {
             return x.zeros(self, VectorRing::Z2, len);
         }
-        if let Some(both) = V::onto_device(self, &[x, y])? {
+        if let Some(both) = V::onto_device(self, &[x, y], x.blocks())? {
             let same = self.equal(session, &both[0], &both[1], bits)?;
             return Ok(V::from_device(self, vec![same])?.remove(0));
         }
@@ -132,7 +132,7 @@ impl SeatParty {
         if self.left_out(("less", VectorRing::Z2, width), len, |q| q.less_words(len, width)) {
             return a.planes()[0].zeros(self, VectorRing::Z2, len);
         }
-        if let Some([a, b]) = Planes::onto_device(self, [a, b])? {
+        if let Some([a, b]) = Planes::onto_device(self, [a, b], a.blocks())? {
             let below = self.less_words(session, &a, &b, signed)?;
             return Ok(V::from_device(self, vec![below])?.remove(0));
         }
@@ -165,7 +165,7 @@ impl SeatParty {
         if self.left_out(("equal", VectorRing::Z2, width), len, |q| q.equal_words(len, width)) {
             return a.planes()[0].zeros(self, VectorRing::Z2, len);
         }
-        if let Some([a, b]) = Planes::onto_device(self, [a, b])? {
+        if let Some([a, b]) = Planes::onto_device(self, [a, b], a.blocks())? {
             let same = self.equal_words(session, &a, &b)?;
             return Ok(V::from_device(self, vec![same])?.remove(0));
         }
@@ -223,7 +223,7 @@ impl SeatParty {
         a: &V,
         b: &V,
     ) -> Result<V, Error> {
-        if let Some(all) = V::onto_device(self, &[condition, a, b])? {
+        if let Some(all) = V::onto_device(self, &[condition, a, b], a.blocks())? {
             let chosen = self.select_by_bit(session, &all[0], &all[1], &all[2])?;
             return Ok(V::from_device(self, vec![chosen])?.remove(0));
         }

@@ -96,7 +96,7 @@ impl SeatParty {
         if self.left_out(("bits", ring, width), len, |q| q.bits(ring, len, width)) {
             return Planes::new(vec![x.zeros(self, VectorRing::Z2, len)?; width as usize]);
         }
-        if let Some(x) = V::onto_device(self, &[x])? {
+        if let Some(x) = V::onto_device(self, &[x], x.blocks())? {
             let bits = self.bits(session, &x[0], width)?;
             return Planes::from_device(self, bits);
         }
@@ -159,7 +159,7 @@ impl SeatParty {
         if self.left_out(("bit", first.ring(), index), all * len, |q| q.bit(len, all, index)) {
             return Ok(vec![first.zeros(self, VectorRing::Z2, len)?; all]);
         }
-        if let Some(values) = V::onto_device(self, values)? {
+        if let Some(values) = V::onto_device(self, values, first.blocks())? {
             let bits = self.bit(session, &values.iter().collect::<Vec<_>>(), index)?;
             return V::from_device(self, bits);
         }
@@ -200,7 +200,7 @@ impl SeatParty {
         if alike && self.left_out(("bits to ring", ring, 1), bits.len() * len, price) {
             return Ok(vec![first.zeros(self, ring, len)?; bits.len()]);
         }
-        if let Some(bits) = V::onto_device(self, bits)? {
+        if let Some(bits) = V::onto_device(self, bits, ring.blocks(len))? {
             let elements = self.bits_to_ring(session, ring, &bits.iter().collect::<Vec<_>>())?;
             return V::from_device(self, elements);
         }
@@ -233,7 +233,7 @@ impl SeatParty {
         if self.left_out(("word to ring", ring, width), len, |q| q.word_to_ring(ring, len, width)) {
             return word.planes()[0].zeros(self, ring, len);
         }
-        if let Some([word]) = Planes::onto_device(self, [word])? {
+        if let Some([word]) = Planes::onto_device(self, [word], ring.blocks(len))? {
             let x = self.word_to_ring(session, ring, &word)?;
             return Ok(V::from_device(self, vec![x])?.remove(0));
         }

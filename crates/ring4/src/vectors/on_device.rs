@@ -115,7 +115,7 @@ impl DeviceShares {
     }
 }
 
-/// Adds products of a low and a high value to what is there, as many as a step takes at once.
+/// Puts the sum of products of a low and a high value into a run, as many as a step takes at once.
 fn add_products(
     party: &mut SeatParty,
     (ring, z): (VectorRing, VectorRun<'_>),
@@ -462,7 +462,7 @@ impl ArithmeticShares for DeviceShares {
         Ok(Some(opened))
     }
 
-    fn onto_device(_: &mut SeatParty, _: &[&Self]) -> Result<Option<Vec<DeviceShares>>, Error> {
+    fn onto_device(_: &mut SeatParty, _: &[&Self], _: usize) -> Result<Option<Vec<DeviceShares>>, Error> {
         Ok(None)
     }
 

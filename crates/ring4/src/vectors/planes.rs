@@ -61,6 +61,11 @@ impl<V: ArithmeticShares> Planes<V> {
         self.len() == 0
     }
 
+    /// Blocks of all planes together.
+    pub(crate) fn blocks(&self) -> usize {
+        self.0.iter().map(V::blocks).sum()
+    }
+
     /// The planes, bit 0 first.
     #[must_use]
     pub fn planes(&self) -> &[V] {
@@ -91,9 +96,10 @@ impl<V: ArithmeticShares> Planes<V> {
     pub(crate) fn onto_device<const N: usize>(
         party: &mut SeatParty,
         words: [&Self; N],
+        blocks: usize,
     ) -> Result<Option<[Planes<DeviceShares>; N]>, Error> {
         let all: Vec<&V> = words.iter().flat_map(|word| &word.0).collect();
-        let Some(all) = V::onto_device(party, &all)? else { return Ok(None) };
+        let Some(all) = V::onto_device(party, &all, blocks)? else { return Ok(None) };
         let mut all = all.into_iter();
         Ok(Some(words.map(|word| Planes(all.by_ref().take(word.0.len()).collect()))))
     }

@@ -121,6 +121,13 @@ impl Drop for ClearVector {
     }
 }
 
+/// Zeros in all that a vector of bytes has room for.
+pub(crate) fn wipe_bytes(bytes: &mut Vec<u8>) {
+    bytes.clear();
+    bytes.resize(bytes.capacity(), 0);
+    optimization_barrier(bytes.as_mut_slice());
+}
+
 /// Zeros that stay, though nobody reads them.
 pub(crate) fn wipe(vector: &mut [Block]) {
     vector.fill(Block::ZERO);

@@ -83,7 +83,7 @@ impl SeatParty {
         if self.left_out(("truncate", ring, shifted), len, |q| q.truncate(ring, len, width, f)) {
             return x.zeros(self, ring, len);
         }
-        if let Some(x) = V::onto_device(self, &[x])? {
+        if let Some(x) = V::onto_device(self, &[x], x.blocks())? {
             let less = self.truncate(session, &x[0], width, f)?;
             return Ok(V::from_device(self, vec![less])?.remove(0));
         }
@@ -114,7 +114,7 @@ impl SeatParty {
         if self.left_out(("truncate exactly", ring, f), len, |q| q.truncate_exact(ring, len, f)) {
             return x.zeros(self, ring, len);
         }
-        if let Some(x) = V::onto_device(self, &[x])? {
+        if let Some(x) = V::onto_device(self, &[x], x.blocks())? {
             let less = self.truncate_exact(session, &x[0], f)?;
             return Ok(V::from_device(self, vec![less])?.remove(0));
         }
@@ -186,7 +186,7 @@ impl SeatParty {
         width: u32,
         f: u32,
     ) -> Result<V, Error> {
-        if let Some(both) = V::onto_device(self, &[x, y])? {
+        if let Some(both) = V::onto_device(self, &[x, y], x.blocks())? {
             let product = self.multiply_fixed(session, (&both[0], &both[1]), width, f)?;
             return Ok(V::from_device(self, vec![product])?.remove(0));
         }
