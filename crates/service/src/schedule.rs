@@ -353,8 +353,8 @@ fn nobody_listens(look: &Look<'_>, run: u32, port: u16) -> bool {
     look.record.parties().len() == 2 && port == 0 && others.any(|offer| offer.port == 0)
 }
 
-/// What stands against a run that could begin now, in words for people; none: nothing. Which rule does only
-/// who `sees_rules` is told: its words name columns, bounds and peers.
+/// What stands against a run that could begin now, in words for people; none: nothing. Which rule it is,
+/// only who `sees_rules` is told: its words name columns, bounds and peers.
 ///
 /// # Errors
 /// When the store cannot be read.
