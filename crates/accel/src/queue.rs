@@ -10,6 +10,7 @@ use crate::{
 use base::Error;
 use kernels::Block;
 use std::collections::BTreeSet;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 mod apart;
@@ -46,6 +47,16 @@ pub struct DeviceWork {
     pub moved: u64,
     /// Vectors that the host's memory took, since the device's was full.
     pub spilled: u64,
+}
+
+impl AddAssign for DeviceWork {
+    fn add_assign(&mut self, more: Self) {
+        self.commands += more.commands;
+        self.taken_over += more.taken_over;
+        self.handed_over += more.handed_over;
+        self.moved += more.moved;
+        self.spilled += more.spilled;
+    }
 }
 
 impl Default for DeviceQueue {

@@ -43,6 +43,10 @@ const ASK: Duration = Duration::from_millis(100);
 const RUNS_OUT: Duration = Duration::from_secs(60);
 /// How long an offer of a run holds.
 const OFFER_MS: u64 = 10 * 60_000;
+/// What people are told who may not see which rule.
+const AGAINST_RULES: &str = "the rules here do not allow it any more";
+/// Kind, code and message where an offer ran out.
+const NOT_READY: (&str, &str, &str) = ("peer", "not-ready", "not all parties were ready in time");
 /// Why no run begins where the data are others than those of the consent.
 const DATA: &str = "data";
 /// Proposals of a look.
@@ -85,6 +89,8 @@ pub(crate) fn look(house: &Arc<House>, all: bool) -> Result<(), Error> {
     if house.identity().is_none() {
         return Ok(());
     }
+    settle::loosen(house)?;
+    leave(house)?;
     let filter = ProposalFilter { open: true, ours: !all, ..ProposalFilter::default() };
     let (mut after, mut seen) = (None, 0);
     loop {
@@ -101,6 +107,16 @@ pub(crate) fn look(house: &Arc<House>, all: bool) -> Result<(), Error> {
             return Ok(());
         }
     }
+}
+
+/// Ends the processes of proposals that others have closed or frozen.
+fn leave(house: &House) -> Result<(), Error> {
+    for id in house.jobs().all() {
+        if house.store().proposal(&id)?.is_some_and(|row| row.state.is_final()) {
+            house.jobs().peer_left(&id);
+        }
+    }
+    Ok(())
 }
 
 /// All that a step looks at.
@@ -180,12 +196,18 @@ fn step(house: &Arc<House>, row: &ProposalRow) -> Result<(), Error> {
                 }
                 Ok(())
             }
+            (None, _) if is_over(house, &row.id, run)? => settle::tell(house, &row.id, run),
             // The service ended while the process ran.
             (None, true) => broke_off(house, &row.id, run),
             (None, false) => offered(&look, run, newest),
         },
         _ => may_offer(&look),
     }
+}
+
+/// Whether a run is over here, whatever was said of it.
+fn is_over(house: &House, id: &statements::ProposalId, run: u32) -> Result<bool, Error> {
+    Ok(house.store().runs(id)?.iter().any(|row| row.run == run && row.ended_ms.is_some()))
 }
 
 /// This side is ready for a run: it begins when all are, unless a person said no.
@@ -207,11 +229,8 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
     // By the own clock alone.
     let until = offers[look.me].map_or(0, |offer| offer.latest_ms);
     if left || newest > run || until < look.now_ms {
-        let why = match left {
-            true => "another party left the run before it began",
-            false => "not all parties were ready in time",
-        };
-        return ends("peer", "not-ready", why);
+        let (kind, code, late) = NOT_READY;
+        return ends(kind, code, if left { "another party left the run before it began" } else { late });
     }
     match offers.into_iter().collect::<Option<Vec<RunOffer>>>() {
         Some(_) if delays(look).is_some() || has_no_place(look)?.is_some() => Ok(()),
@@ -274,7 +293,7 @@ fn begin(look: &Look<'_>, run: u32, offers: &[RunOffer]) -> Result<(), Error> {
 fn may_offer(look: &Look<'_>) -> Result<(), Error> {
     let Some(run) = look.view.next_run(look.me) else { return Ok(()) };
     let agreed = look.view.standings.iter().all(statements::Standing::has_consented);
-    if !agreed || waits_for(look, run)?.is_some() {
+    if !agreed || waits_for(look, run, false)?.is_some() {
         return Ok(());
     }
     let goes_on = goes_on(look)?;
@@ -334,11 +353,12 @@ fn nobody_listens(look: &Look<'_>, run: u32, port: u16) -> bool {
     look.record.parties().len() == 2 && port == 0 && others.any(|offer| offer.port == 0)
 }
 
-/// What stands against a run that could begin now, in words for people; none: nothing.
+/// What stands against a run that could begin now, in words for people; none: nothing. Which rule it is,
+/// only who `sees_rules` is told: its words name columns, bounds and peers.
 ///
 /// # Errors
 /// When the store cannot be read.
-fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
+fn waits_for(look: &Look<'_>, run: u32, sees_rules: bool) -> Result<Option<String>, Error> {
     let Look { house, row, now_ms, .. } = look;
     if house.store().is_unheard(&row.id)? {
         return Ok(Some(UNHEARD.to_owned()));
@@ -357,7 +377,7 @@ fn waits_for(look: &Look<'_>, run: u32) -> Result<Option<String>, Error> {
         return Ok(Some("the next try is later".to_owned()));
     }
     if let Some(why) = against_rules(look)? {
-        return Ok(Some(why));
+        return Ok(Some(if sees_rules { why } else { AGAINST_RULES.to_owned() }));
     }
     if let Some(why) = delays(look) {
         return Ok(Some(why));
@@ -462,7 +482,7 @@ fn against_rules(look: &Look<'_>) -> Result<Option<String>, Error> {
     if own.by == BY_RULE && !look.settings.policy.auto.iter().any(named) {
         all.push("it was consented to by policy.auto, which does not name it any more".to_owned());
     }
-    Ok((!all.is_empty()).then(|| format!("the rules do not allow it any more: {}", all.join("; "))))
+    Ok((!all.is_empty()).then(|| format!("{AGAINST_RULES}: {}", all.join("; "))))
 }
 
 /// What the rules that hold now, and what is kept of the own consent, say against its terms.
@@ -531,11 +551,11 @@ fn data_changed(look: &Look<'_>) -> Result<Option<String>, Error> {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn why_waiting(house: &Arc<House>, row: &ProposalRow) -> Result<Option<String>, Error> {
+pub fn why_waiting(house: &Arc<House>, row: &ProposalRow, sees_rules: bool) -> Result<Option<String>, Error> {
     let Some(look) = Look::of(house, row)? else { return Ok(None) };
     let agreed = look.view.standings.iter().all(statements::Standing::has_consented);
     match look.view.next_run(look.me).filter(|_| agreed && !look.view.state().is_final()) {
-        Some(run) => waits_for(&look, run),
+        Some(run) => waits_for(&look, run, sees_rules),
         None => Ok(None),
     }
 }

@@ -91,6 +91,8 @@ pub struct ProposalRecord {
     chains: Vec<Vec<SignedStatement>>,
     /// What each chain comes to.
     standings: Vec<Standing>,
+    /// How many statements of each chain do not count.
+    uncounted: Vec<u32>,
     /// Two statements each that cannot both be.
     forks: Vec<[SignedStatement; 2]>,
 }
@@ -123,7 +125,8 @@ impl ProposalRecord {
         let mut standings: Vec<Standing> =
             (0..parties.len()).map(|party| Standing::of([], party == proposer)).collect();
         standings[proposer].take(Act::Propose);
-        Ok(Self { id, study, title, parties, proposer, proposed, chains, standings, forks: Vec::new() })
+        let (uncounted, forks) = (vec![0; parties.len()], Vec::new());
+        Ok(Self { id, study, title, parties, proposer, proposed, chains, standings, uncounted, forks })
     }
 
     /// The statement by which this identity proposes a study: the first of a proposal, to be given to
@@ -208,6 +211,7 @@ impl ProposalRecord {
         }
         let act = self.act(&statement);
         let counts = self.standings[author].take(act);
+        self.uncounted[author] += u32::from(!counts);
         self.chains[author].push(statement);
         Ok(KeptStatement::New { counts })
     }
@@ -329,6 +333,12 @@ impl ProposalRecord {
     #[must_use]
     pub fn chain(&self, party: usize) -> &[SignedStatement] {
         self.chains.get(party).map_or(&[], |chain| chain)
+    }
+
+    /// How many statements of a party do not count. An honest author signs none: it checks before.
+    #[must_use]
+    pub fn uncounted(&self, party: &KeyFingerprint) -> u32 {
+        self.place(party).map_or(0, |place| self.uncounted[place])
     }
 
     /// Which proposal it is.

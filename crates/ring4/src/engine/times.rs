@@ -2,6 +2,7 @@
 
 use accel::DeviceWork;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// A part of the work on a chunk of rows, waiting for others among it.
@@ -45,9 +46,7 @@ impl RowPhase {
 #[derive(Debug, Default)]
 pub struct RowTimes {
     phases: [AtomicU64; RowPhase::ALL.len()],
-    commands: AtomicU64,
-    taken_over: AtomicU64,
-    handed_over: AtomicU64,
+    devices: Mutex<DeviceWork>,
 }
 
 impl RowTimes {
@@ -68,14 +67,10 @@ impl RowTimes {
     /// What devices did so far, of ranges that have ended.
     #[must_use]
     pub fn device_work(&self) -> DeviceWork {
-        let [commands, taken_over, handed_over] =
-            [&self.commands, &self.taken_over, &self.handed_over].map(|count| count.load(Relaxed));
-        DeviceWork { commands, taken_over, handed_over }
+        *self.devices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn book(&self, work: DeviceWork) {
-        self.commands.fetch_add(work.commands, Relaxed);
-        self.taken_over.fetch_add(work.taken_over, Relaxed);
-        self.handed_over.fetch_add(work.handed_over, Relaxed);
+        *self.devices.lock().unwrap_or_else(PoisonError::into_inner) += work;
     }
 }

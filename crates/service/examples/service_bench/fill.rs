@@ -231,7 +231,9 @@ impl Author<'_> {
         let outcome = RunOutcome::Answered;
         let end = RunEnd { run: 1, outcome, kind: String::new(), code: String::new(), debits: Vec::new() };
         let left = RunLeft { files: &sample.files, ..RunLeft::default() };
-        self.store.end_run(self.speaker(at_ms), id, &end, &left).expect("ends");
+        let record = self.store.standing(id).expect("reads").expect("there");
+        assert!(self.store.end_run(at_ms, &record, &end, &left).expect("ends"));
+        self.store.say(self.speaker(at_ms), id, Said::Ended(end.clone())).expect("says");
         self.peer_says(id, at_ms, Said::Ended(end));
     }
 

@@ -68,6 +68,8 @@ struct HeldLink {
     told: Option<Instant>,
     /// Whether chains are to be compared before it is their time.
     compares: bool,
+    /// Whether it has sent an own statement that was not here, since it last said what it compared.
+    gave_back: bool,
     /// What is left of each [`PeerCost`], and when that was so.
     left: [Option<(f64, Instant)>; 4],
     /// Proposals about which the peer takes nothing more now: how often it said so, and until when nothing
@@ -166,6 +168,16 @@ impl LinkBoard {
     /// Chains are compared with the peer at the next look.
     pub(super) fn compare_soon(&self, peer: KeyFingerprint) {
         self.lock().entry(peer).or_default().compares = true;
+    }
+
+    /// The peer has sent an own statement that was not here: there may be more of them.
+    pub(super) fn gave_back(&self, peer: KeyFingerprint) {
+        self.lock().entry(peer).or_default().gave_back = true;
+    }
+
+    /// Whether it has since this was asked last.
+    pub(super) fn has_given_back(&self, peer: KeyFingerprint) -> bool {
+        self.lock().get_mut(&peer).is_some_and(|link| std::mem::take(&mut link.gave_back))
     }
 
     /// Whether they are to be compared now; they are then.

@@ -10,7 +10,7 @@ use base::Error;
 use futures_util::future::{Either, select};
 use net::KeyFingerprint;
 use statements::{ProposalId, Said, SignedStatement, StatementHead};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ const ON_THE_WAY: u32 = 32;
 const REFUSED_PAUSE: u32 = 60;
 /// Statements at most that a peer is sent back at once which it has lost.
 const LOST: usize = 200;
+/// Bytes of them, beyond which none of a further proposal are.
+const LOST_BYTES: usize = 1 << 20;
 /// Messages of a peer that are taken without a pause, and the pause for each beyond.
 const BURST: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -190,7 +192,8 @@ impl LinkSpeaker {
             LinkMessage::Heads(heads) => self.compared(heads).await?,
             LinkMessage::Ahead(all) => {
                 self.house.links().note(&peer, self.connection, |link| link.older_store = !all.is_empty());
-                self.store(move |house| house.store().heard(peer, &all)).await?;
+                let proven = self.house.links().has_given_back(peer);
+                self.store(move |house| house.store().heard(peer, &all, proven)).await?;
             }
             LinkMessage::Want { proposal, from } => {
                 self.store(move |house| house.store().send_again(peer, &proposal, from)).await?;
@@ -300,17 +303,17 @@ async fn next(from: &mut ReadHalf<TlsStream<TcpStream>>) -> io::Result<LinkMessa
 
 /// What comes of comparing chains.
 #[derive(Default)]
-struct ComparedChains {
+pub(super) struct ComparedChains {
     /// What this side lacks of the peer's own statements, and from where on.
     wants: Vec<(ProposalId, u32)>,
     /// Where the peer lacks statements of its own that are here.
-    ahead: Vec<ProposalId>,
+    pub(super) ahead: Vec<ProposalId>,
     /// The first of these.
-    lost: Vec<Vec<u8>>,
+    pub(super) lost: Vec<Vec<u8>>,
 }
 
 /// Compares chains. What the peer lacks of the own ones waits to be sent again.
-fn compare(
+pub(super) fn compare(
     house: &House,
     peer: KeyFingerprint,
     theirs: &[(ProposalId, Vec<StatementHead>)],
@@ -320,7 +323,12 @@ fn compare(
     let of = |heads: &[StatementHead], who: KeyFingerprint| {
         heads.iter().find(|head| head.author == who).map_or(0, |head| head.count)
     };
+    let (mut seen_ids, mut bytes) = (HashSet::new(), 0);
     for (id, heads) in theirs {
+        // What is said twice is answered once.
+        if !seen_ids.insert(*id) {
+            continue;
+        }
         // Also of one that is over here: the peer may have put back an older copy.
         let here = store.heads_of(id)?;
         let (has, is_here) = (of(heads, peer), of(&here, peer));
@@ -329,8 +337,10 @@ fn compare(
         }
         if has < is_here {
             found.ahead.push(*id);
-            if found.lost.len() < LOST {
-                found.lost.extend(store.said_by(id, peer, has)?);
+            if found.lost.len() < LOST && bytes < LOST_BYTES {
+                let lost = store.said_by(id, peer, has)?;
+                bytes += lost.iter().map(Vec::len).sum::<usize>();
+                found.lost.extend(lost);
             }
         }
         let seen = of(heads, own);
@@ -359,6 +369,9 @@ fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessa
     if let Ok(statement) = SignedStatement::read(bytes)
         && statement.author() == identity.fingerprint()
     {
+        if house.store().statement(&statement.digest())?.is_none() {
+            house.links().gave_back(peer);
+        }
         let speaker = Speaker { by: SERVICE, identity, at_ms };
         let taken = house.store().take_back(speaker, peer, &statement)?;
         return Ok(match taken {

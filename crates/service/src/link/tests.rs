@@ -251,6 +251,21 @@ fn a_flood_is_counted_not_stored() {
 }
 
 #[test]
+fn what_a_peer_names_twice_is_answered_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    propose_by(1, &houses, 1);
+    let (us, peer) = [&houses[0], &houses[1]].map(|house| own(house).fingerprint()).into();
+    let row = houses[1].store().unsent(us, &[], 1).expect("reads")[0].clone();
+    let bytes = houses[1].store().statement(&row.digest).expect("reads").expect("there");
+    let sender = crate::store::PeerSender { name: "hospitals", key: peer, most_open: 9, most_per_day: 9 };
+    houses[0].store().absorb(us, sender, now_ms(), &bytes).expect("kept");
+    // As if the peer had lost it, a thousand times.
+    let found = talk::compare(&houses[0], peer, &vec![(row.proposal, Vec::new()); 1_000]).expect("compares");
+    assert_eq!((found.ahead, found.lost), (vec![row.proposal], vec![bytes]));
+}
+
+#[test]
 fn of_one_study_one_proposal_is_open() {
     let folder = tempfile::tempdir().expect("a folder");
     let houses = two(folder.path(), "");

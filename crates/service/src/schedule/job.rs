@@ -109,10 +109,27 @@ impl Jobs {
         self.lock().get(id).map(|job| job.run)
     }
 
+    /// The proposals for which a process runs.
+    pub(super) fn all(&self) -> Vec<ProposalId> {
+        self.lock().keys().copied().collect()
+    }
+
     /// Ends the process of a proposal; false where there is none. Its run is `stopped`, and none begins until
     /// a person says so ([`crate::store::Store::hold`]).
     pub fn stop(&self, id: &ProposalId) -> bool {
         self.lock().get(id).map(|job| job.stop.store(STOPPED, Ordering::Relaxed)).is_some()
+    }
+
+    /// As if a process ran.
+    #[cfg(test)]
+    pub(crate) fn pretend(&self, id: ProposalId, run: u32) {
+        self.lock().insert(id, RunningJob { run, stop: Arc::default(), left: None });
+    }
+
+    /// Whether another party of it is known to have left.
+    #[cfg(test)]
+    pub(super) fn is_left(&self, id: &ProposalId) -> bool {
+        self.lock().get(id).is_some_and(|job| job.left.is_some())
     }
 
     /// Another party has left the run: its process is ended soon.

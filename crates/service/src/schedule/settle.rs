@@ -3,12 +3,12 @@
 use super::next_try;
 use crate::link::now_ms;
 use crate::serving::NO_DATA;
-use crate::store::{RunLeft, SERVICE, STOPPED, Speaker};
+use crate::store::{RunLeft, RunRow, SERVICE, STOPPED, Speaker};
 use crate::web::House;
 use base::{Error, unhex};
 use privacy::ledger::{EntryRow, Ledger};
 use release::rational::Rational;
-use statements::{DEBITS, DebitLine, ProposalId, ProposalRecord, RunEnd, RunOutcome, Said};
+use statements::{Act, DEBITS, DebitLine, ProposalId, ProposalRecord, RunEnd, RunOutcome, Said};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,6 +59,53 @@ pub fn broke_off(house: &Arc<House>, id: &ProposalId, run: u32) -> Result<(), Er
     over(house, id, run, &folder, &JobEnd { stored: false, stopped: false, error: Some(error) })
 }
 
+/// Ends what no process stands behind, also where nothing may be said: a run that was under way when the
+/// service ended, and an offer that nobody can take any more. Neither keeps a port or a place from others.
+pub fn loosen(house: &Arc<House>) -> Result<(), Error> {
+    for run in house.store().open_runs()? {
+        if house.jobs().run_of(&run.proposal) == Some(run.run) {
+            continue;
+        }
+        if let Err(error) = loosen_one(house, &run) {
+            house.complain(&run.proposal, &error);
+        }
+    }
+    Ok(())
+}
+
+fn loosen_one(house: &Arc<House>, run: &RunRow) -> Result<(), Error> {
+    if run.begun_ms.is_some() {
+        return broke_off(house, &run.proposal, run.run);
+    }
+    match why_off(house, run)? {
+        Some((outcome, error)) => finish(house, &run.proposal, run.run, outcome, error, &[]),
+        None => Ok(()),
+    }
+}
+
+type RunOver<'a> = (RunOutcome, Option<(&'a str, &'a str, &'a str)>);
+
+/// Why an offered run never begins, where that is so whatever others say.
+fn why_off(house: &House, run: &RunRow) -> Result<Option<RunOver<'static>>, Error> {
+    let (store, Some(identity)) = (house.store(), house.identity()) else { return Ok(None) };
+    let Some(record) = store.standing(&run.proposal)? else { return Ok(None) };
+    let (view, me) = (record.view(), record.place(&identity.fingerprint()));
+    if view.state().is_final() {
+        return Ok(Some((RunOutcome::Stopped, None)));
+    }
+    // What a copy that was put back took back has gone on.
+    let mine = me.map(|me| view.standings[me].runs());
+    let is_past = mine.is_some_and(|runs| {
+        runs.range(run.run + 1..).next().is_some()
+            || runs.get(&run.run).is_some_and(|said| said.ended.is_some())
+    });
+    let ran_out = || now_ms() > run.made_ms.saturating_add(super::OFFER_MS);
+    if is_past || (ran_out() && store.is_unheard(&run.proposal)?) {
+        return Ok(Some((RunOutcome::Failed, Some(super::NOT_READY))));
+    }
+    Ok(None)
+}
+
 /// A run that never began, or could not.
 pub fn end(house: &Arc<House>, id: &ProposalId, run: u32, error: (&str, &str, &str)) -> Result<(), Error> {
     finish(house, id, run, RunOutcome::Failed, Some(error), &[])
@@ -69,6 +116,7 @@ pub fn stopped(house: &Arc<House>, id: &ProposalId, run: u32) -> Result<(), Erro
     finish(house, id, run, RunOutcome::Stopped, None, &[])
 }
 
+/// Keeps that a run is over and what it left; then says so, where that may be said.
 fn finish(
     house: &Arc<House>,
     id: &ProposalId,
@@ -77,39 +125,55 @@ fn finish(
     error: Option<(&str, &str, &str)>,
     files: &[(String, Vec<u8>)],
 ) -> Result<(), Error> {
-    let (store, Some(identity)) = (house.store(), house.identity()) else { return Ok(()) };
-    let Some(record) = store.standing(id)? else { return Ok(()) };
-    let settings = house.rules().settings;
+    let store = house.store();
+    let (Some(record), Some(row)) = (store.standing(id)?, store.proposal(id)?) else { return Ok(()) };
     let (kind, code, message) = error.unwrap_or_default();
-    // Without the ledger nothing is said yet: what it charged would be left out.
-    let debits = debits(&settings.ledger, &record, identity.fingerprint())?;
-    let said = RunEnd { run, outcome, kind: word(kind), code: word(code), debits };
+    let end = RunEnd { run, outcome, kind: word(kind), code: word(code), debits: Vec::new() };
     let at_ms = now_ms();
-    let speaker = Speaker { by: SERVICE, identity, at_ms };
     let message = (!message.is_empty()).then_some(message);
-    let runs = store.runs(id)?;
-    // It was tried again after all was written.
-    if runs.iter().any(|row| row.run == run && row.ended_ms.is_some()) {
-        return Ok(());
-    }
     let (held, next_ms) = match (outcome, kind) {
+        // No further run begins.
+        _ if row.state.is_final() => (None, 0),
         (RunOutcome::Answered | RunOutcome::Stored, _) => (None, at_ms + 2_000),
         (RunOutcome::Stopped, _) => (Some(STOPPED), 0),
         // A person's word stands, also where the run failed of itself before it was heard.
-        (RunOutcome::Failed, _)
-            if store.proposal(id)?.is_some_and(|row| row.held.as_deref() == Some(STOPPED)) =>
-        {
-            (Some(STOPPED), 0)
-        }
+        (RunOutcome::Failed, _) if row.held.as_deref() == Some(STOPPED) => (Some(STOPPED), 0),
         // Only a connection, or a peer that had ended, gets better by itself.
-        (RunOutcome::Failed, "peer") => (None, next_try(&runs, at_ms)),
+        (RunOutcome::Failed, "peer") => (None, next_try(&store.runs(id)?, at_ms)),
         (RunOutcome::Failed, kind) => (Some(kind), 0),
     };
-    store.end_run(speaker, id, &said, &RunLeft { message, files, held, next_ms })?;
-    let others = record.parties().iter().filter(|party| **party != identity.fingerprint());
+    let is_new = store.end_run(at_ms, &record, &end, &RunLeft { message, files, held, next_ms })?;
+    if is_new && !(row.state.is_final() && files.is_empty()) {
+        house.notify(if outcome.has_answer() { "answered" } else { "failed" }, id);
+    }
+    tell(house, id, run)
+}
+
+/// Says of a run that is over here how it ended, where that may be said: never on a frozen proposal, and not
+/// before all were heard. Then the schedule says it later, while the proposal is open.
+pub fn tell(house: &Arc<House>, id: &ProposalId, run: u32) -> Result<(), Error> {
+    let (store, Some(identity)) = (house.store(), house.identity()) else { return Ok(()) };
+    let (Some(record), Some(row)) = (store.standing(id)?, store.proposal(id)?) else { return Ok(()) };
+    let own = identity.fingerprint();
+    let runs = store.runs(id)?;
+    let over = runs.iter().find(|row| row.run == run && row.ended_ms.is_some());
+    let (Some(over), Some(me)) = (over, record.place(&own)) else { return Ok(()) };
+    let named = |outcome: &RunOutcome| over.outcome.as_deref() == Some(outcome.name());
+    let Some(outcome) = RunOutcome::ALL.into_iter().find(named) else { return Ok(()) };
+    // What was said on a proposal that is over is not compared, so a copy that was put back could say
+    // another thing under a number that was used: only of a process that was there until now it is said.
+    let speaks = !row.state.is_final() || house.jobs().run_of(id) == Some(run);
+    let may = !record.is_frozen() && record.view().may(me, Act::Ended { run, outcome }).is_ok();
+    if !speaks || !may || store.is_unheard(id)? {
+        return Ok(());
+    }
+    // Without the ledger nothing is said yet: what it charged would be left out.
+    let debits = debits(&house.rules().settings.ledger, &record, own)?;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let said = RunEnd { run, outcome, kind: text(&over.kind), code: text(&over.code), debits };
+    store.say(Speaker { by: SERVICE, identity, at_ms: now_ms() }, id, Said::Ended(said))?;
+    let others = record.parties().iter().filter(|party| **party != own);
     others.for_each(|party| house.links().tell_log(*party));
-    let word = if outcome.has_answer() { "answered" } else { "failed" };
-    house.notify(word, id);
     Ok(())
 }
 

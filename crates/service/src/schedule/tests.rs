@@ -11,6 +11,8 @@ use statements::{ChargeBound, ClosingCode, ClosingReason, Naming, ProposalId, Pr
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU8;
 
+mod loose;
+
 #[test]
 fn a_port_that_is_in_use_is_not_offered() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -124,7 +126,7 @@ fn no_run_begins_where_what_was_consented_to_is_charged() {
     assert!(why.contains("of rho") && why.contains("proposes the study again"), "{why}");
     assert_eq!(row(&pair, &id).held.as_deref(), Some("budget"));
     assert_eq!(look().0.as_deref(), Some("budget"), "what was offered does not begin");
-    let why = why_waiting(&pair.house, &row(&pair, &id)).expect("looks").expect("it waits");
+    let why = why_waiting(&pair.house, &row(&pair, &id), true).expect("looks").expect("it waits");
     assert!(why.contains("what was consented to is charged"), "{why}");
     // A person who says that it goes on does not raise what was consented to.
     pair.house.store().hold(&pair.act_of("run allowed"), &id, None, 0).expect("held");
@@ -323,6 +325,15 @@ fn a_rule_decides_on_one_data_set_that_one_steward_could_decide_on() {
         pair.house.store().may_consent_by_rule(&record.study(), data, own).expect("reads")
     };
     assert!(!first("trial") && first("other"), "once with each data set");
+    // A copy of before has lost with which, and the peer has sent the consent back.
+    let raw = |sql: &str| {
+        let opened = rusqlite::Connection::open(pair.path("service.db")).expect("opens");
+        opened.execute_batch(sql).expect("written");
+    };
+    raw("CREATE TABLE lost AS SELECT * FROM consents; DELETE FROM consents");
+    assert!(!first("trial") && !first("other"), "it may have been either");
+    raw("INSERT INTO consents SELECT * FROM lost; DROP TABLE lost");
+    assert!(first("other"));
     // The peer breaks off, withdraws and proposes the same again: a person decides.
     let why = ClosingReason { code: ClosingCode::Other, text: "Not so.".to_owned() };
     pair.store.say(pair.they(), &id, Said::Withdraw(why.clone())).expect("withdrawn");
@@ -472,16 +483,22 @@ fn nothing_is_said_before_the_peer_was_heard() {
     assert!(pair.house.store().runs(&id).expect("reads")[0].outcome.is_none(), "not even that it is over");
     let said = pair.house.store().say(pair.we(), &id, Said::Note("Well?".to_owned()));
     assert_eq!(said.expect_err("unheard").to_string(), UNHEARD);
-    let why = why_waiting(&pair.house, &row(&pair, &id)).expect("looks");
+    let why = why_waiting(&pair.house, &row(&pair, &id), true).expect("looks");
     assert!(why.is_none_or(|why| why == UNHEARD));
     // The peer has more of the own chain than there is here.
-    pair.house.store().heard(peer, &[id]).expect("written");
+    pair.house.store().heard(peer, &[id], false).expect("written");
     assert!(pair.house.store().is_unheard(&id).expect("reads"));
-    pair.house.store().heard(peer, &[]).expect("written");
+    pair.house.store().heard(peer, &[], false).expect("written");
+    // Nor does who says later that it has more, and gives nothing of it.
+    pair.house.store().heard(peer, &[id], false).expect("written");
+    assert!(!pair.house.store().is_unheard(&id).expect("reads"));
+    pair.house.store().heard(peer, &[id], true).expect("written");
+    assert!(pair.house.store().is_unheard(&id).expect("reads"));
+    pair.house.store().heard(peer, &[], false).expect("written");
     // Who is no party of it stops nothing, and neither does a proposal that is not there.
     let stranger = KeyFingerprint::from_bytes([5; 16]);
-    pair.house.store().heard(stranger, &[id]).expect("written");
-    pair.house.store().heard(peer, &[ProposalId([9; 16])]).expect("written");
+    pair.house.store().heard(stranger, &[id], true).expect("written");
+    pair.house.store().heard(peer, &[ProposalId([9; 16])], true).expect("written");
     assert!(!pair.house.store().is_unheard(&id).expect("reads"));
     super::look(&pair.house, true).expect("looks");
     assert_eq!(pair.house.store().runs(&id).expect("reads")[0].kind.as_deref(), Some("policy"));

@@ -316,16 +316,23 @@ fn is_first_by_rule(
         return Ok(false);
     }
     // Of two proposals of one study the second one is refused, which is no word about the study.
-    let ends = |said: &Said| match said {
-        Said::Refuse(why) => why.text != ALREADY_OPEN,
-        said => matches!(said, Said::Withdraw(_)),
+    // A consent by rule that a copy of before lacks, and a peer has sent back, has no data set here: it may
+    // have been this one.
+    let known = |id: &ProposalId| {
+        let sql = "SELECT EXISTS (SELECT 1 FROM consents WHERE proposal = ?1)";
+        connection.prepare_cached(sql)?.query_row([id.0], |row| row.get::<_, bool>(0))
+    };
+    let ends = |said: &Said, id: &ProposalId| match said {
+        Said::Refuse(why) => Ok(why.text != ALREADY_OPEN),
+        Said::Consent(terms) if terms.persons == 0 => known(id).map(|known| !known),
+        said => Ok(matches!(said, Said::Withdraw(_))),
     };
     let sql = "SELECT statement FROM statements WHERE study = ?1 AND author = ?2";
     let mut select = connection.prepare_cached(sql)?;
     let mut rows = select.query(params![study.as_bytes(), own.bytes()])?;
     while let Some(row) = rows.next()? {
-        let said = SignedStatement::read(row.get_ref(0)?.as_blob()?);
-        if said.is_ok_and(|one| ends(&one.body().said)) {
+        let Ok(one) = SignedStatement::read(row.get_ref(0)?.as_blob()?) else { continue };
+        if ends(&one.body().said, &one.body().proposal)? {
             return Ok(false);
         }
     }

@@ -1,7 +1,7 @@
 //! Runs of proposals: what the service's own process of a run is at, what it said, and what it left; and
 //! what of the outbox waits.
 
-use super::studies::{OutboxRow, Speaker, failed, outbox_row, say_in};
+use super::studies::{OutboxRow, SERVICE, Speaker, failed, outbox_row, say_in};
 use super::{RecordedAct, Store, write_down};
 use base::Error;
 use net::KeyFingerprint;
@@ -112,39 +112,45 @@ impl Store {
         })
     }
 
-    /// Says that a run is over here, and keeps what it left, all or nothing.
+    /// Keeps that a run is over here and what it left, all or nothing, whatever may be said of it now:
+    /// what a peer says or does takes nobody's report. False where it was over.
     ///
     /// # Errors
-    /// As [`Store::say`].
+    /// When the store cannot be written.
     pub fn end_run(
         &self,
-        speaker: Speaker<'_>,
-        id: &ProposalId,
+        at_ms: u64,
+        record: &ProposalRecord,
         end: &RunEnd,
         left: &RunLeft<'_>,
-    ) -> Result<ProposalRecord, Error> {
-        let known = self.known(id)?;
-        self.within_one(|write| {
-            let record = say_in(write, &speaker, id, known.as_deref(), Said::Ended(end.clone()))?;
-            let at = speaker.at_ms.cast_signed();
-            let sql = "UPDATE runs SET ended_ms = ?3, outcome = ?4, kind = ?5, code = ?6, message = ?7 \
-                       WHERE proposal = ?1 AND run = ?2";
+    ) -> Result<bool, Error> {
+        let (id, at) = (record.id(), at_ms.cast_signed());
+        let done = self.within(|write| -> Result<Option<()>, Error> {
+            // A copy that was put back lacks the row of a run that was said since.
+            let sql = "INSERT INTO runs (proposal, run, port, made_ms, ended_ms, outcome, kind, code, \
+                       message) VALUES (?1, ?2, 0, ?3, ?3, ?4, ?5, ?6, ?7) \
+                       ON CONFLICT (proposal, run) DO UPDATE SET ended_ms = ?3, outcome = ?4, \
+                       kind = ?5, code = ?6, message = ?7 WHERE ended_ms IS NULL";
             let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
             let outcome = end.outcome.name();
             let values = params![id.0, end.run, at, outcome, some(&end.kind), some(&end.code), left.message];
-            write.execute(sql, values).map_err(failed)?;
+            if write.execute(sql, values).map_err(failed)? == 0 {
+                return Ok(None);
+            }
             let hold = "UPDATE proposals SET held = ?2, next_ms = ?3 WHERE id = ?1";
             write.execute(hold, params![id.0, left.held, left.next_ms.cast_signed()]).map_err(failed)?;
-            let (to, at_s) = (record.study().full(), speaker.at_ms / 1_000);
-            write_down(write, &RecordedAct { by: speaker.by, what: outcome, to: &to, at: at_s })?;
+            let (to, at_s) = (record.study().full(), at_ms / 1_000);
+            write_down(write, &RecordedAct { by: SERVICE, what: outcome, to: &to, at: at_s })?;
             for (name, content) in left.files {
                 let sql = "INSERT INTO report_files (proposal, name, run, at_ms, content) \
                            VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (proposal, name) DO UPDATE \
                            SET run = ?3, at_ms = ?4, content = ?5";
                 write.execute(sql, params![id.0, name, end.run, at, content]).map_err(failed)?;
             }
-            Ok(record)
-        })
+            Ok(Some(()))
+        })?;
+        self.ring();
+        Ok(done.is_some())
     }
 
     /// The runs of a proposal, oldest first.

@@ -32,6 +32,9 @@ const BYTES_PER_DAY: u64 = 4 << 20;
 /// Statements that a peer may send in a day: each is held against all before it.
 const STATEMENTS_PER_DAY: u64 = 2_000;
 
+/// Statements of a party on a proposal that are kept though they do not count.
+const UNCOUNTED: u32 = 64;
+
 /// Who says something: the name of an account, [`SERVICE`] or the command line; by which key; and when, in
 /// milliseconds since 1970.
 #[derive(Clone, Copy)]
@@ -244,6 +247,11 @@ impl Store {
             Ok(first) => first,
             Err(why) => return no(why.code(), digest, 0),
         };
+        // By its author's clock it holds 90 days at most; one of the year 9999 would not run out here.
+        let latest_ms = at_ms.saturating_add((statements::DAYS + 1) * DAY_MS);
+        if first.as_ref().is_some_and(|first| first.proposed().expires_ms > latest_ms) {
+            return no("study", digest, 0);
+        }
         let known = self.known(&proposal)?;
         let known = (first, known.as_deref());
         match self.within(|write| take(write, own, from, at_ms, &statement, known)) {
@@ -267,16 +275,18 @@ impl Store {
     /// The same, as it is kept: each statement's signature is checked once in the life of the process.
     pub(super) fn known(&self, id: &ProposalId) -> Result<Option<Arc<KnownRecord>>, Error> {
         let shelf = || self.shelf.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let held = shelf().all.get(id).cloned();
-        // Outside of any transaction, so all that is read here stays.
-        let loaded = load(&self.lock(), id, held.as_deref())?;
-        let Some(loaded) = loaded else { return Ok(None) };
-        if let Some(held) = held.filter(|held| held.row == loaded.row) {
-            return Ok(Some(held));
+        let held = shelf().get(id);
+        // Outside of any transaction, so all that is read here stays; signatures are checked while others
+        // have the connection.
+        let rows = rows_after(&self.lock(), id, held.as_deref())?;
+        let found = match held {
+            Some(held) if rows.is_empty() => Some(held),
+            held => grown(held.as_deref(), rows)?.map(Arc::new),
+        };
+        if let Some(found) = &found {
+            shelf().put(*id, found.clone());
         }
-        let loaded = Arc::new(loaded);
-        shelf().put(*id, loaded.clone());
-        Ok(Some(loaded))
+        Ok(found)
     }
 
     /// The canonical text of a study that was proposed here, by any proposal of it.
@@ -505,44 +515,68 @@ pub struct KnownRecord {
     bytes: usize,
 }
 
-/// Proposals that were read and checked before.
+/// Proposals that were read and checked before, and when each was last asked for.
 #[derive(Default)]
 pub(super) struct RecordShelf {
-    all: HashMap<ProposalId, Arc<KnownRecord>>,
+    all: HashMap<ProposalId, (Arc<KnownRecord>, u64)>,
     bytes: usize,
+    asked: u64,
 }
 
 impl RecordShelf {
     /// Bytes of statements that are kept so; what is read takes a few times as much.
     const BYTES: usize = 2 << 20;
 
+    fn get(&self, id: &ProposalId) -> Option<Arc<KnownRecord>> {
+        self.all.get(id).map(|(known, _)| known.clone())
+    }
+
+    /// Keeps what was just asked for. What was asked for longest ago goes where all but the largest are
+    /// beyond the limit: one that is beyond it by itself, as a peer can make one, throws out no others.
     fn put(&mut self, id: ProposalId, known: Arc<KnownRecord>) {
-        if self.bytes + known.bytes > Self::BYTES {
-            *self = Self::default();
-        }
+        self.asked += 1;
         self.bytes += known.bytes;
-        if let Some(before) = self.all.insert(id, known) {
+        if let Some((before, _)) = self.all.insert(id, (known, self.asked)) {
             self.bytes = self.bytes.saturating_sub(before.bytes);
+        }
+        let largest = self.all.values().map(|(known, _)| known.bytes).max().unwrap_or_default();
+        while self.bytes - largest.min(self.bytes) > Self::BYTES {
+            let oldest = self.all.iter().min_by_key(|(_, (_, asked))| *asked).map(|(id, _)| *id);
+            let Some((gone, _)) = oldest.and_then(|id| self.all.remove(&id)) else { break };
+            self.bytes = self.bytes.saturating_sub(gone.bytes);
         }
     }
 }
 
-/// All that was said about a proposal, in the order in which it was stored; of what is `known` already only
-/// what came after it is read.
+/// All that was said about a proposal; of what is `known` already only what came after it is read.
 pub(super) fn load(
     connection: &Connection,
     id: &ProposalId,
     known: Option<&KnownRecord>,
 ) -> Result<Option<KnownRecord>, Error> {
+    grown(known, rows_after(connection, id, known)?)
+}
+
+/// What was stored about a proposal after what is known, in that order.
+fn rows_after(
+    connection: &Connection,
+    id: &ProposalId,
+    known: Option<&KnownRecord>,
+) -> Result<Vec<(i64, Vec<u8>)>, Error> {
     let sql = "SELECT row, statement FROM statements WHERE proposal = ?1 AND row > ?2 ORDER BY row";
     let after = known.map_or(0, |known| known.row);
     let read = connection.prepare_cached(sql).and_then(|mut select| {
         let rows =
             select.query_map(params![id.0, after], |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))?;
-        rows.collect::<Result<Vec<(i64, Vec<u8>)>, _>>()
+        rows.collect()
     });
+    read.map_err(failed)
+}
+
+/// What is known with what came after it.
+fn grown(known: Option<&KnownRecord>, rows: Vec<(i64, Vec<u8>)>) -> Result<Option<KnownRecord>, Error> {
     let mut all = known.cloned();
-    for (row, bytes) in read.map_err(failed)? {
+    for (row, bytes) in rows {
         let statement = SignedStatement::read(&bytes)?;
         match &mut all {
             None => {
@@ -706,6 +740,9 @@ fn take(
                     return Err(Untaken::No("other", 0));
                 }
                 KeptStatement::Fork => true,
+                KeptStatement::New { counts: false } if record.uncounted(&from.key) > UNCOUNTED => {
+                    return Err(Untaken::No("limit", 0));
+                }
                 KeptStatement::New { counts } => counts,
             };
             (record, changes)

@@ -149,7 +149,10 @@ fn a_study_goes_from_store_to_store_until_its_answer() {
     for side in [&a, &b] {
         let files = [("report.json".to_owned(), b"{}".to_vec())];
         let left = RunLeft { files: &files, held: Some("stopped"), next_ms: 7, ..RunLeft::default() };
-        side.store.end_run(side.speaker(), &id, &end, &left).expect("ends");
+        let now = side.store.standing(&id).expect("reads").expect("is there");
+        assert!(side.store.end_run(AT + HOUR, &now, &end, &left).expect("ends"));
+        assert!(!side.store.end_run(AT + HOUR, &now, &end, &left).expect("ended before"));
+        side.store.say(side.speaker(), &id, Said::Ended(end.clone())).expect("says");
         let row = side.store.proposal(&id).expect("reads").expect("is there");
         assert_eq!((row.held.as_deref(), row.next_ms), (Some("stopped"), 7), "in the same transaction");
         assert_eq!(side.store.runs(&id).expect("reads")[0].outcome.as_deref(), Some("answered"));
@@ -276,6 +279,16 @@ fn what_a_peer_may_not_send_changes_nothing() {
     let reason = ClosingReason { code: ClosingCode::Purpose, text: "No.".to_owned() };
     b.store.say(b.speaker(), &record.id(), Said::Refuse(reason)).expect("refuses");
     assert_eq!(b.hear(&a).into_iter().map(code).collect::<Vec<_>>(), ["have"], "one was decided");
+}
+
+/// By the author's clock it holds 90 days: one whose clock runs ahead would never run out here.
+#[test]
+fn a_proposal_of_another_year_is_not_kept() {
+    let (a, b) = (Side::new(), Side::new());
+    let at_ms = AT + 4_000_000 * HOUR;
+    let late = ProposedStudy { expires_ms: at_ms + 24 * HOUR, ..proposed(&text([&a, &b]), 1) };
+    a.store.propose(Speaker { at_ms, ..a.speaker() }, late).expect("proposes");
+    assert!(matches!(b.hear(&a)[..], [Absorbed::No { code: "study", .. }]));
 }
 
 /// Who has signed two things that cannot both be has said enough: neither a third thing nor the same thing

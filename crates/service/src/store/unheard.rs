@@ -38,21 +38,26 @@ impl Store {
         })
     }
 
-    /// A peer has compared all chains: where it has more of the own one than there is here (`ahead`), it has
-    /// to be heard still. Of proposals that are over, or that it is no party of, it is not asked.
+    /// A peer has compared all chains: where it says that it has more of the own one than there is here
+    /// (`ahead`), it has to be heard still. Where it was heard before that counts only if it has `proven` it
+    /// by a statement that only this organisation can have signed; else it would keep others from saying
+    /// anything by a word. Of proposals that are over, or that it is no party of, it is not asked.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn heard(&self, peer: KeyFingerprint, ahead: &[ProposalId]) -> Result<(), Error> {
+    pub fn heard(&self, peer: KeyFingerprint, ahead: &[ProposalId], proven: bool) -> Result<(), Error> {
         let ahead: Vec<String> = ahead.iter().map(|id| base::hex(&id.0)).collect();
         let ahead = serde_json::Value::from(ahead).to_string();
         let gone = "DELETE FROM unheard WHERE peer = ?2 \
                     AND lower(hex(proposal)) NOT IN (SELECT value FROM json_each(?1))";
         let come = "INSERT OR IGNORE INTO unheard (proposal, peer) \
                     SELECT id, party FROM proposals JOIN parties ON proposal = row \
-                    WHERE open AND party = ?2 AND lower(hex(id)) IN (SELECT value FROM json_each(?1))";
-        let values = params![ahead, peer.bytes()];
-        let changed = self.change(|write| Ok(write.execute(gone, values)? + write.execute(come, values)?))?;
+                    WHERE ?3 AND open AND party = ?2 AND lower(hex(id)) IN (SELECT value FROM json_each(?1))";
+        let (peer, all) = (peer.bytes(), ahead);
+        let changed = self.change(|write| {
+            let gone = write.execute(gone, params![all, peer])?;
+            Ok(gone + write.execute(come, params![all, peer, proven])?)
+        })?;
         if changed > 0 {
             self.ring();
         }

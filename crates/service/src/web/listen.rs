@@ -69,8 +69,8 @@ pub fn listen(house: House, ready: impl FnOnce(&Listening) -> Result<(), Error>)
         let listener = bound.map_err(|e| Error::io(format!("cannot listen on {address}"), &e))?;
         let house = Arc::new(house);
         crate::link::run(house.clone()).await?;
-        crate::schedule::run(house.clone());
         watch::begin(&house);
+        crate::schedule::run(house.clone());
         // Who is told that it listens finds all of its sockets.
         let proxy = settings.web.proxy.clone();
         let proxy = proxy.map(|proxy| proxy_socket(&proxy).map(|socket| (socket, proxy))).transpose()?;

@@ -2,6 +2,7 @@
 //! says what an organisation says.
 
 mod forms;
+mod held;
 mod own_key;
 mod serving;
 mod threats;
@@ -269,11 +270,11 @@ impl Pair {
         let (kind, code) = (String::new(), String::new());
         let end = RunEnd { run: 1, outcome: RunOutcome::Answered, kind, code, debits: Vec::new() };
         let files = [("report.json".to_owned(), REPORT.to_vec())];
-        self.house
-            .store
-            .end_run(self.we(), id, &end, &RunLeft { files: &files, ..RunLeft::default() })
-            .expect("ended");
-        self.store.end_run(self.they(), id, &end, &RunLeft::default()).expect("ended");
+        let left = RunLeft { files: &files, ..RunLeft::default() };
+        let record = self.house.store.standing(id).expect("reads").expect("there");
+        assert!(self.house.store.end_run(row_time(), &record, &end, &left).expect("ended"));
+        self.house.store.say(self.we(), id, Said::Ended(end.clone())).expect("said");
+        self.store.say(self.they(), id, Said::Ended(end)).expect("said");
         self.meet();
     }
 }
@@ -498,7 +499,7 @@ fn an_offered_run_that_somebody_stops_does_not_begin() {
         pair.offered(&id);
         let password = format!("stella {PASSWORD}");
         let run = format!("{path}/run");
-        pair.act(&stella, &run, &format!("{path}/stop"), &[("password", &password)]).await.is(303);
+        pair.act(&stella, &run, &format!("{path}/stop"), &[("stop-password", &password)]).await.is(303);
         crate::schedule::look(&pair.house, false).expect("looks");
         let runs = pair.house.store.runs(&id).expect("reads");
         assert_eq!(runs[0].outcome.as_deref(), Some("stopped"));
@@ -524,7 +525,7 @@ fn rules_that_were_tightened_hold_for_what_was_agreed_before() {
         };
         let waits = || {
             let row = pair.house.store.proposal(&id).expect("reads").expect("there");
-            crate::schedule::why_waiting(&pair.house, &row).expect("looks").expect("it waits")
+            crate::schedule::why_waiting(&pair.house, &row, true).expect("looks").expect("it waits")
         };
         // All is as it was: it waits for the link alone.
         look(None);

@@ -180,7 +180,8 @@ fn bear_witness(house: &House, witnesses: &LogWitnesses, now: u64) -> Result<(),
         let said = said.map(|(_, word, _)| word);
         // Without a proposal in common there is nothing to say it on.
         let filter = ProposalFilter { party: Some(peer.key), ..ProposalFilter::default() };
-        let Some(newest) = house.store.list(&filter, None)?.into_iter().next() else { continue };
+        let proposals = house.store.list(&filter, None)?;
+        let Some(newest) = proposals.first() else { continue };
         let answered = |since: u64| -> Result<bool, Error> {
             let runs = house.store.runs(&newest.id)?;
             let ended =
@@ -193,11 +194,14 @@ fn bear_witness(house: &House, witnesses: &LogWitnesses, now: u64) -> Result<(),
             Some(word) => now.saturating_sub(word.at_ms / 1_000) >= DAY || answered(word.at_ms)?,
         };
         let speaker = Speaker { by: SERVICE, identity, at_ms: now.saturating_mul(1_000) };
-        if due {
-            match house.store.say(speaker, &newest.id, Said::Witness { of: peer.key, entry, hash }) {
+        for row in proposals.iter().filter(|_| due) {
+            match house.store.say(speaker, &row.id, Said::Witness { of: peer.key, entry, hash }) {
                 // What may not be said now, as on one that is frozen, is said on the next one.
                 Err(error) if matches!(error.kind(), base::Fault::Refused(_)) => (),
-                said => drop(said?),
+                said => {
+                    drop(said?);
+                    break;
+                }
             }
         }
     }

@@ -6,7 +6,6 @@ use super::shapes::{
 };
 use super::stop::ApiStop;
 use crate::roles::Action;
-use crate::schedule::why_waiting;
 use crate::serving::NO_DATA;
 use crate::store::{PAGE, ProposalFilter, ProposalRow, RunRow, kind_of};
 use crate::told::{ToldSection, tell};
@@ -92,7 +91,7 @@ pub fn one(visit: &Visit<'_>) -> Result<ApiStudyWhole, ApiStop> {
     Ok(ApiStudyWhole {
         row: row(visit, &study.row),
         words: study.record.state_words(Naming(&study.names)),
-        waits: why_waiting(house, &study.row)?,
+        waits: courses::waits(visit, &study.row)?,
         parties: study.names.clone(),
         text: reads.then(|| proposed.text.clone()),
         note: proposed.note.clone(),
@@ -201,6 +200,7 @@ fn stage(shown: StageProgress, counts: bool) -> ApiStage {
 pub fn course(visit: &Visit<'_>) -> Result<ApiCourse, ApiStop> {
     let study = asked(visit)?;
     let (house, sees) = (visit.house, visit.may(Action::Run, study.subject()));
+    let rules = courses::sees_rules(visit, &study.row);
     let runs = house.store.runs(&study.row.id)?;
     let lines = match runs.last() {
         Some(run) => house.store.lines(&study.row.id, run.run, 0, courses::READ)?,
@@ -211,8 +211,11 @@ pub fn course(visit: &Visit<'_>) -> Result<ApiCourse, ApiStop> {
     let stages = stages.into_iter().map(|shown| stage(shown, counts));
     Ok(ApiCourse {
         words: study.record.state_words(Naming(&study.names)),
-        waits: why_waiting(house, &study.row)?,
-        runs: runs.iter().map(|row| run(row, sees)).collect(),
+        waits: courses::waits(visit, &study.row)?,
+        runs: runs
+            .iter()
+            .map(|row| run(row, sees && (rules || row.kind.as_deref() != Some("policy"))))
+            .collect(),
         stages: stages.collect(),
     })
 }

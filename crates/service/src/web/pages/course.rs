@@ -29,8 +29,7 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = seen(visit)?;
     let runs = visit.house.store.runs(&study.row.id)?;
     let mut live = Vec::new();
-    let waits = why_waiting(visit.house, &study.row)?;
-    live.extend(waits.map(|why| words("p", "", format!("It waits: {why}."))));
+    live.extend(waits(visit, &study.row)?.map(|why| words("p", "", format!("It waits: {why}."))));
     match runs.last() {
         None => live.push(words("p", "", "No run has begun here yet.")),
         Some(run) => live.extend(of_run(visit, &study, run)?),
@@ -88,6 +87,17 @@ pub fn stages<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<StageProgress
     all
 }
 
+/// Why its next run does not begin now, as far as this person may know of rules and columns.
+pub fn waits(visit: &Visit<'_>, row: &ProposalRow) -> Result<Option<String>, Stop> {
+    Ok(why_waiting(visit.house, row, sees_rules(visit, row))?)
+}
+
+/// Whether this person sees which rule stands against a study: its words may name columns.
+pub fn sees_rules(visit: &Visit<'_>, row: &ProposalRow) -> bool {
+    visit.may(Action::SeeRules, Subject::House)
+        && visit.may(Action::SeeColumns, Subject::Data(row.data.as_deref().unwrap_or_default()))
+}
+
 /// Whether this person sees how many rows there are, and what the process says of files and ledger: who may
 /// look at the data.
 pub fn counts(visit: &Visit<'_>, study: &ProposalRow) -> bool {
@@ -118,7 +128,8 @@ fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Mark
     let counts = counts(visit, &study.row);
     let mut parts = vec![how(run)];
     // Error messages may hold names of files: they are for those who run the machine or answer for the data.
-    if visit.may(Action::Run, study.subject()) {
+    let sees = run.kind.as_deref() != Some("policy") || sees_rules(visit, &study.row);
+    if sees && visit.may(Action::Run, study.subject()) {
         let why = run.message.as_ref();
         parts.extend(why.map(|why| element("div", &[("class", "box stop")], [words("p", "", why)])));
     }
@@ -216,16 +227,17 @@ fn in_words(line: &RunLine) -> Option<Markup> {
 fn forms(visit: &Visit<'_>, study: &StudySeen, run: Option<&RunRow>) -> Result<Vec<Markup>, Stop> {
     let state = study.record.view().state();
     let agreed = (0..study.names.len()).all(|party| study.record.terms(party).is_some());
-    if !visit.may(Action::Run, study.subject()) || state.is_final() || !agreed {
+    // Others may have closed the study: the process here is no less one that can be stopped.
+    let runs = visit.house.jobs().run_of(&study.row.id).is_some();
+    if !visit.may(Action::Run, study.subject()) || (!runs && (state.is_final() || !agreed)) {
         return Ok(Vec::new());
     }
     let one = |what: &str, deed: &str, label: &str, said: &str| {
-        let field = password(visit, "password");
+        let field = password(visit, if what == "stop" { "stop-password" } else { "password" });
         let parts = [words("p", "note", said)].into_iter().chain(field).chain([button(label, "")]);
         study.form(visit, what, deed, parts)
     };
-    let open = run.is_some_and(|run| run.ended_ms.is_none());
-    if open {
+    if runs || run.is_some_and(|run| run.ended_ms.is_none()) {
         let said = "What was charged stays charged; nothing is charged twice where the data stay the same.";
         return Ok(vec![one("stop", "stop run", "Stop this run", said)]);
     }
@@ -237,7 +249,11 @@ fn forms(visit: &Visit<'_>, study: &StudySeen, run: Option<&RunRow>) -> Result<V
         element("div", &[("class", "box")], [words("p", "", said)])
     });
     let start = one("start", "start run", "Begin now", "It begins as soon as all others are ready, too.");
-    Ok(held.into_iter().chain([start]).collect())
+    let hold = study.row.held.is_none().then(|| {
+        let said = "No run begins then before somebody here says Begin now, whatever the others say.";
+        one("stop", "stop run", "Hold", said)
+    });
+    Ok(held.into_iter().chain([start]).chain(hold).collect())
 }
 
 /// What is done where the data are not those of the consent: who decides on them takes them, or nobody.
@@ -343,7 +359,7 @@ pub fn allow(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<&'static str
 pub fn stop(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = acted_on(visit)?;
     visit.must(Action::Run, study.subject())?;
-    with_proof(visit, "password", || {
+    with_proof(visit, "stop-password", || {
         end(visit, &study)?;
         Ok(Answer::go(&format!("{}/run", study.path())))
     })

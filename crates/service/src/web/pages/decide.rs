@@ -10,7 +10,7 @@ use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
 use crate::serving::NO_DATA;
 use crate::settings::DataSet;
-use crate::store::{ApprovalRow, ApprovedTerms, ConsentRight, Speaker};
+use crate::store::{ApprovalRow, ApprovedTerms, ConsentRight, Speaker, UNHEARD};
 use crate::told::StudyTold;
 use crate::web::answer::Answer;
 use crate::web::checking::read;
@@ -450,6 +450,13 @@ pub fn speak(visit: &Visit<'_>, study: &StudySeen, what: Said) -> Result<(), Sto
     let without = || Error::refused("This organisation has no key, so it cannot sign.");
     let identity = visit.house.identity().ok_or_else(without)?;
     let account = &visit.signed()?.session.account;
+    let closes = matches!(what, Said::Refuse(_) | Said::Withdraw(_));
+    if closes && visit.house.store.is_unheard(&study.row.id)? {
+        // Nobody who withdraws wants a run meanwhile.
+        super::course::end(visit, study)?;
+        let why = "no run of it begins here before somebody says so; say it again then";
+        return Err(Error::refused(format!("{UNHEARD}. Until then it is held: {why}")).into());
+    }
     let speaker = Speaker { by: account, identity, at_ms: now_ms() };
     Ok(visit.house.store.say(speaker, &study.row.id, what).map(drop)?)
 }

@@ -1,8 +1,8 @@
 //! What runs, who is signed in, what the machine has left: for who runs it.
 
+use super::course::waits;
 use crate::link::now_ms;
 use crate::roles::{Action, Grant, Subject};
-use crate::schedule::why_waiting;
 use crate::store::ProposalFilter;
 use crate::web::answer::Answer;
 use crate::web::metrics::resident_bytes;
@@ -54,7 +54,7 @@ fn waiting(visit: &Visit<'_>) -> Result<Vec<Markup>, Stop> {
     let filter = ProposalFilter { open: true, ..ProposalFilter::default() };
     let mut rows = Vec::new();
     for row in visit.house.store.list(&filter, None)? {
-        if let Some(why) = why_waiting(visit.house, &row)? {
+        if let Some(why) = waits(visit, &row)? {
             let next = match row.next_ms > now_ms() {
                 true => time(row.next_ms / 1_000),
                 false => text("when that is over"),
