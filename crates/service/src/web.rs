@@ -8,6 +8,7 @@ mod certificate;
 mod checking;
 mod demo;
 mod door;
+mod drawing;
 mod events;
 mod guard;
 mod listen;
@@ -38,6 +39,7 @@ use base::Error;
 use buckets::Buckets;
 use checking::Checking;
 use demo::DemoHouse;
+use drawing::DrawingDesk;
 use metrics::AnswerCounts;
 use net::{Identity, KeyFingerprint};
 use places::HeldPlaces;
@@ -73,6 +75,7 @@ pub struct House {
     verifying: std::sync::Mutex<()>,
     weighing: Weighing,
     rehearsing: Rehearsing,
+    drawing: DrawingDesk,
     told: ToldShelf,
     path: PathBuf,
     identity: Option<Identity>,
@@ -110,6 +113,7 @@ impl House {
             verifying: std::sync::Mutex::default(),
             weighing: Weighing::default(),
             rehearsing: Rehearsing::default(),
+            drawing: DrawingDesk::default(),
             told: ToldShelf::default(),
             path: path.to_owned(),
             identity,

@@ -3,7 +3,8 @@
 
 mod forms;
 mod own_key;
-mod serving;
+mod pictures;
+pub(crate) mod serving;
 mod threats;
 mod weighed;
 
