@@ -147,13 +147,19 @@ class Service:
                 self._send("DELETE", f"/drafts/{draft}", {})
             raise
 
-    def consent(self, study: str, *, words: str, data: str, runs: int = 2, days: int = 30) -> Fields:
+    def consent(
+        self, study: str, *, words: str, data: str | None = None, runs: int = 2, days: int = 30
+    ) -> Fields:
         """Consents with a data set, where ``consent_by_token`` of the organisation's rules allows it.
 
-        ``words`` is the hash that ``summary`` gave: what is signed is what it said. The files are read first;
-        ``wait`` says what came of it, and the study's ``against`` what stood against it.
+        Without ``data`` the organisation computes the study as one of its servers, in ``runs`` runs at most;
+        the summary's ``serves`` says whether the token's account decides on that. ``words`` is the hash that
+        ``summary`` gave: what is signed is what it said. The files are read first; ``wait`` says what came of
+        it, and the study's ``against`` what stood against it.
         """
-        body = {"words": words, "data": data, "runs": runs, "days": days}
+        body: dict[str, object] = {"words": words, "runs": runs, "days": days}
+        if data is not None:
+            body["data"] = data
         return self._act(study, "consent", body)
 
     def refuse(self, study: str, text: str, *, code: str = "other") -> Fields:

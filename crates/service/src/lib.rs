@@ -38,6 +38,7 @@ pub use names::{ACCOUNT_RULE, TOKEN_RULE, is_account_name};
 pub use rehearsal::rehearse;
 pub use roles::Grant;
 pub use rules::RulesStanding;
+pub use schedule::OTHERWISE;
 pub use secrets::{SecretToken, SpokenCode};
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{

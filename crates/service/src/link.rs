@@ -7,6 +7,7 @@
 
 mod board;
 mod keys;
+pub mod otherwise;
 mod talk;
 #[cfg(test)]
 mod tests;

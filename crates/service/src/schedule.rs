@@ -17,7 +17,7 @@ pub use job::{Jobs, party_file};
 pub use meeting::{JobPlace, RunOrder};
 
 use crate::agree::BY_RULE;
-use crate::link::{now_ms, peer_of};
+use crate::link::{now_ms, otherwise, peer_of};
 use crate::serving::{NO_DATA, serving_rules};
 use crate::settings::{AutoStudy, DataSet, HouseSettings};
 use crate::store::{
@@ -49,6 +49,9 @@ const AGAINST_RULES: &str = "the rules here do not allow it any more";
 const NOT_READY: (&str, &str, &str) = ("peer", "not-ready", "not all parties were ready in time");
 /// Why no run begins where the data are others than those of the consent.
 const DATA: &str = "data";
+/// What people read of a study of which parties were told different things.
+pub const OTHERWISE: &str = "a party has said something else here than to another party: withdraw the study, \
+                             and speak with both";
 /// Proposals of a look.
 const PROPOSALS: usize = 1_000;
 
@@ -238,8 +241,10 @@ fn offered(look: &Look<'_>, run: u32, newest: u32) -> Result<(), Error> {
         Some(offers) => match wrong_port(look, &offers)? {
             Some(why) => end(look.house, &look.row.id, run, ("peer", "not-ready", &why)),
             None => match consented::is_spent(look, offers[look.me].goes_on)? {
-                Some(why) => ends(consented::BUDGET, "charges", &why),
-                None => begin(look, run, &offers),
+                Some(spent) => ends(spent.kind, spent.code, &spent.why),
+                None if otherwise::is_agreed(look.house, &look.record, run)? => begin(look, run, &offers),
+                // Each says once more how far it has what all have said.
+                None => Ok(()),
             },
         },
         None => Ok(()),
@@ -366,6 +371,8 @@ fn waits_for(look: &Look<'_>, run: u32, sees_rules: bool) -> Result<Option<Strin
     if let Some(why) = &row.held {
         let why = match why.as_str() {
             consented::BUDGET => "what was consented to is charged; whoever wants it proposes it again",
+            otherwise::TOLD => OTHERWISE,
+            consented::RUNS => "this server has computed as often as it consented to; propose it again",
             why => why,
         };
         return Ok(Some(format!("a person has to say that it goes on: {why}")));

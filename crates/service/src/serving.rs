@@ -4,7 +4,7 @@
 use crate::policy::broken;
 use crate::roles::{Action, Asker, StudySubject, Subject, may};
 use crate::schedule::RunOrder;
-use crate::settings::HouseSettings;
+use crate::settings::{DataSet, HouseSettings};
 use crate::weigh::WeighedStudy;
 use base::{Error, hex};
 use job::check::CheckedSide;
@@ -32,6 +32,24 @@ pub fn serving_rules(settings: &HouseSettings, file: &StudyFile, own: KeyFingerp
     all.extend(strange.map(|(name, _)| format!("{name} has a key that service.toml does not name")));
     all.extend(RunOrder::of(study, &own).map(|order| order.unmet(settings)).unwrap_or_default());
     all
+}
+
+/// Which servers of a study may not compute on a data set, in sentences: each holds a share of its rows.
+#[must_use]
+pub fn servers_against(settings: &HouseSettings, set: &DataSet, study: &Study, own: &str) -> Vec<String> {
+    let servers = study.servers.iter().flat_map(|servers| &servers.members);
+    let against = servers.filter(|server| server.key != own).filter_map(|server| {
+        match settings.peers.iter().find(|(_, peer)| peer.key.to_string() == server.key) {
+            // Of an owner with a seat that is said among the owners.
+            None if server.owner => None,
+            None => Some(format!("{} has a key that service.toml does not name", server.name)),
+            Some((name, _)) if !set.servers.contains(name) => {
+                Some(format!("{name} may not compute on these data (data servers)"))
+            }
+            Some(_) => None,
+        }
+    });
+    against.collect()
 }
 
 /// Whether somebody consents to computing a study that `by` proposed here: a steward of everything.

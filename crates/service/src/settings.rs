@@ -138,6 +138,8 @@ pub struct DataSet {
     pub columns: Vec<String>,
     /// Whose studies may read it.
     pub peers: Vec<String>,
+    /// Who may compute on it as a server, and so holds a share of each row.
+    pub servers: Vec<String>,
     /// Accounts that decide on it.
     pub stewards: Vec<String>,
     /// Fewest rows with which it takes part.

@@ -289,7 +289,7 @@ impl StudyTold {
         let (days, runs_counted) = (counted(days, "day"), counted(u64::from(runs), "run"));
         let signed = match data {
             NO_DATA => {
-                format!("As a server without data, for {days}, at most {runs_counted} that may begin.")
+                format!("As a server without data, for {days}, computing in at most {runs_counted}.")
             }
             data => {
                 let bound = self.bound(us, runs);

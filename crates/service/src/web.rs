@@ -8,6 +8,7 @@ mod certificate;
 mod checking;
 mod demo;
 mod door;
+mod drawing;
 mod events;
 mod guard;
 mod listen;
@@ -39,6 +40,7 @@ use base::Error;
 use buckets::Buckets;
 use checking::Checking;
 use demo::DemoHouse;
+use drawing::DrawingDesk;
 use metrics::AnswerCounts;
 use net::{Identity, KeyFingerprint};
 use places::HeldPlaces;
@@ -74,6 +76,7 @@ pub struct House {
     verifying: std::sync::Mutex<()>,
     weighing: Weighing,
     rehearsing: Rehearsing,
+    drawing: DrawingDesk,
     told: ToldShelf,
     path: PathBuf,
     identity: Option<Identity>,
@@ -111,6 +114,7 @@ impl House {
             verifying: std::sync::Mutex::default(),
             weighing: Weighing::default(),
             rehearsing: Rehearsing::default(),
+            drawing: DrawingDesk::default(),
             told: ToldShelf::default(),
             path: path.to_owned(),
             identity,

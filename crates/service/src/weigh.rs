@@ -14,7 +14,7 @@ use release::rational::{Rational, ratio};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use study::party::PartySettings;
-use study::{EventValue, Participant, PartyRole, Question, Servers, Study, StudyFile};
+use study::{EventValue, Participant, PartyRole, Question, Study, StudyFile};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,11 +113,7 @@ pub fn rules(settings: &HouseSettings, set: &DataSet, file: &StudyFile, me: &Par
             Some(_) => {}
         }
     }
-    for server in study.servers.iter().flat_map(Servers::apart) {
-        if !settings.peers.values().any(|peer| peer.key.to_string() == server.key) {
-            all.push(format!("{} has a key that service.toml does not name", server.name));
-        }
-    }
+    all.extend(serving::servers_against(settings, set, study, &me.key));
     if study.matching.matcher.features().salted && set.salt.is_none() {
         all.push("its owners share a salt, and these data name none (salt)".to_owned());
     }
@@ -195,7 +191,7 @@ fn charges(run: &Checked) -> Result<Vec<WeighedCharge>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::RulesFile;
+    use crate::settings::{RulesFile, ServicePeer};
     use std::path::Path;
 
     const RULES: &str = r#"
@@ -274,6 +270,35 @@ mod tests {
         assert_eq!(bounds(&[]), (ratio(1, 1), 6));
         let unsaid = bounds(&["max_rho = 1", "delta = \"1e-6\""]);
         assert_eq!(unsaid, (ratio(1, 1_000_000_000), 15));
+    }
+
+    #[test]
+    fn each_server_is_one_that_may_compute_on_the_data() {
+        let (folder, _) = folder();
+        let own =
+            Identity::load(&folder.path().join("registry.key")).expect("a key").fingerprint().to_string();
+        let text = include_str!("../../../examples/lift-ring4.toml");
+        let text = text.replace("tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", &own);
+        let file = StudyFile::parse("the study", &text).expect("a study");
+        let mut settings = settings(folder.path(), &[]);
+        let key = |digit: &str| format!("tacit1:{}", digit.repeat(32)).parse().expect("a key");
+        let peer = settings.peers["hospitals"].clone();
+        for (name, digit) in [("north", "1"), ("south", "2"), ("east", "3")] {
+            settings.peers.insert(name.to_owned(), ServicePeer { key: key(digit), ..peer.clone() });
+        }
+        let me = &file.parties[0];
+        let against = |settings: &HouseSettings| {
+            let set = &settings.data["trial"];
+            let all = rules(settings, set, &file, me);
+            all.into_iter().filter(|why| why.contains("may not") || why.contains("has a key")).collect::<Vec<_>>()
+        };
+        let said = against(&settings);
+        assert!(said.contains(&"north may not compute on these data (data servers)".to_owned()), "{said:?}");
+        assert!(said.contains(&"server-4 has a key that service.toml does not name".to_owned()), "{said:?}");
+        settings.peers.insert("west".to_owned(), ServicePeer { key: key("4"), ..peer });
+        let set = settings.data.get_mut("trial").expect("there");
+        set.servers = ["north", "south", "east", "west"].map(str::to_owned).to_vec();
+        assert_eq!(against(&settings), Vec::<String>::new());
     }
 
     #[test]

@@ -382,6 +382,19 @@ impl ProposalRecord {
         owners.iter().filter_map(|party| party.key.parse().ok()).collect()
     }
 
+    /// The servers that would compute it, owners with a seat among them; none where parties compute it
+    /// themselves.
+    #[must_use]
+    pub fn servers(&self) -> Vec<KeyFingerprint> {
+        // Four seats, of which owners may have some.
+        if self.parties.len() < 4 {
+            return Vec::new();
+        }
+        let Ok(file) = StudyFile::parse("the proposed study", &self.proposed.text) else { return Vec::new() };
+        let servers = file.first().servers.iter().flat_map(|servers| &servers.members);
+        servers.filter_map(|server| server.key.parse().ok()).collect()
+    }
+
     /// Whether somebody has signed two things that cannot both be. Nothing more is said then.
     #[must_use]
     pub fn is_frozen(&self) -> bool {

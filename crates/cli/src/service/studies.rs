@@ -7,7 +7,7 @@ use job::check::CheckedSide;
 use net::Identity;
 use serde_json::{Value, json};
 use service::{
-    AgreeOrder, COMMAND_LINE, ConsentStep, HouseSettings, OutboxRow, ProposalFilter, ProposalRow,
+    AgreeOrder, COMMAND_LINE, ConsentStep, HouseSettings, OTHERWISE, OutboxRow, ProposalFilter, ProposalRow,
     RecordedAct, RulesFile, RunRow, Speaker, Store, WeighedStudy,
 };
 use statements::{
@@ -54,7 +54,7 @@ pub struct AgreeArgs {
     /// The data set: NAME of [data.NAME]; none for a server that owns no data of the study
     #[arg(long, default_value = "", hide_default_value = true)]
     pub data: String,
-    /// Runs that may begin anew
+    /// Runs that may begin anew; of a server, runs in which it computes
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
     pub runs: u8,
     /// How many days it holds
@@ -279,6 +279,9 @@ pub fn close(args: &ClosingArgs, withdraws: bool, as_json: bool) -> Result<(), E
 pub fn start(study: &NamedStudy, as_json: bool) -> Result<(), Error> {
     let opened = OwnHouse::of(&study.file)?;
     let row = opened.row(&study.hash)?;
+    if row.held.as_deref() == Some("told") {
+        return Err(Error::refused(format!("no run of this study begins: {OTHERWISE}")));
+    }
     let hash = row.study.full();
     let act = |what| RecordedAct { by: COMMAND_LINE, what, to: &hash, at: service::now() };
     if let Some(data) = row.data.as_deref().filter(|_| row.held.as_deref() == Some("data")) {

@@ -143,6 +143,7 @@ fn served() -> Houses {
                 salt = "../owners.salt"
                 columns = {columns}
                 peers = ["{other}"]
+                servers = ["server-1", "server-2", "server-3", "server-4"]
                 least_rows = 2
                 budget = 10
                 [policy]

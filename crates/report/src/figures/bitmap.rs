@@ -5,7 +5,6 @@ use super::{ReportFigure, WIDTH};
 use base::Error;
 use roxmltree::{Document, Node};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use tiny_skia::{
     Color, FillRule, LineJoin, Mask, Paint, Path, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform,
 };
@@ -17,8 +16,6 @@ const FONT: &[u8] = include_bytes!("fonts/roboto.ttf");
 const TALLEST: u32 = 10_000;
 /// Pixels to a metre of a picture that is drawn once as fine: 72 to an inch.
 const DENSITY: u32 = 2_835;
-/// One picture is drawn at a time.
-static DRAWING: Mutex<()> = Mutex::new(());
 
 /// What a selector of the sheet says: its element, its class, and what follows from it.
 struct SheetRule<'s> {
@@ -44,7 +41,6 @@ pub fn scale(figure: &ReportFigure) -> Option<u32> {
 /// # Errors
 /// When it has what cannot be drawn, or is too large for a picture.
 pub fn png(figure: &ReportFigure) -> Result<Vec<u8>, Error> {
-    let _one = DRAWING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let document = Document::parse(&figure.svg).map_err(wrong)?;
     let root = document.root_element();
     let scale = scale(figure);

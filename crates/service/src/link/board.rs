@@ -1,7 +1,7 @@
 //! How the links to other services stand: for pages, and for who starts runs.
 
 use net::KeyFingerprint;
-use statements::ProposalId;
+use statements::{ProposalId, StatementHead};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -14,6 +14,9 @@ const LOGGED: Duration = Duration::from_secs(60);
 /// How often a peer is told where the log here stands, beside after each run: the numbers say how much goes
 /// on here.
 const TOLD: Duration = Duration::from_secs(24 * 3_600);
+
+/// How often chains are compared before one run, until all have the same.
+const COMPARED: Duration = Duration::from_secs(30);
 
 /// Why the link to a peer is ended that is none any more.
 pub(super) const NO_PEER: &str = "service.toml does not name this key any more";
@@ -75,6 +78,10 @@ struct HeldLink {
     /// Proposals about which the peer takes nothing more now: how often it said so, and until when nothing
     /// is sent about them.
     waits: HashMap<ProposalId, (usize, u64)>,
+    /// How far the peer last said that it has all chains, of proposals of more than two parties.
+    heads: HashMap<ProposalId, Vec<StatementHead>>,
+    /// For which run of a proposal chains were last compared before it, and when.
+    before: HashMap<ProposalId, (u32, Instant)>,
 }
 
 /// What a peer can ask of this side without giving anything that is kept.
@@ -178,6 +185,37 @@ impl LinkBoard {
     /// Whether it has since this was asked last.
     pub(super) fn has_given_back(&self, peer: KeyFingerprint) -> bool {
         self.lock().get_mut(&peer).is_some_and(|link| std::mem::take(&mut link.gave_back))
+    }
+
+    /// Before a run chains are compared once more, and again after a while: whether that is due. They are
+    /// compared at the next look then.
+    pub(super) fn compares_before(
+        &self,
+        peer: KeyFingerprint,
+        id: ProposalId,
+        run: u32,
+        now: Instant,
+    ) -> bool {
+        let mut all = self.lock();
+        let link = all.entry(peer).or_default();
+        link.before.retain(|_, (_, at)| now.saturating_duration_since(*at) < COMPARED);
+        if link.before.get(&id).is_some_and(|(before, _)| *before == run) {
+            return false;
+        }
+        link.before.insert(id, (run, now));
+        link.compares = true;
+        true
+    }
+
+    /// The peer has said how far it has all chains.
+    pub(super) fn keep_heads(&self, peer: KeyFingerprint, heads: Vec<(ProposalId, Vec<StatementHead>)>) {
+        self.lock().entry(peer).or_default().heads = heads.into_iter().collect();
+    }
+
+    /// How far the peer has all chains of a proposal, as it last said; nothing where it said nothing of it.
+    #[must_use]
+    pub fn heads_of(&self, peer: &KeyFingerprint, id: &ProposalId) -> Vec<StatementHead> {
+        self.lock().get(peer).and_then(|link| link.heads.get(id).cloned()).unwrap_or_default()
     }
 
     /// Whether they are to be compared now; they are then.

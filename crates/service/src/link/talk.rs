@@ -3,7 +3,7 @@
 use super::board::{NO_PEER, PeerCost, TakenLink};
 use super::keys::speaking;
 use super::wire::{HEADS, LinkMessage, MESSAGE_BYTES};
-use super::{now_ms, peer_of};
+use super::{now_ms, otherwise, peer_of};
 use crate::store::{Absorbed, PeerSender, SERVICE, Speaker};
 use crate::web::House;
 use base::Error;
@@ -230,7 +230,11 @@ impl LinkSpeaker {
     /// The peer says how far it has all chains.
     async fn compared(&self, heads: Vec<(ProposalId, Vec<StatementHead>)>) -> Result<(), Error> {
         let peer = self.peer;
-        let found = self.store(move |house| compare(house, peer, &heads)).await?;
+        let compared = move |house: &House| {
+            let found = compare(house, peer, &heads)?;
+            otherwise::notice(house, peer, heads).map(|()| found)
+        };
+        let found = self.store(compared).await?;
         for (proposal, from) in found.wants {
             self.say(LinkMessage::Want { proposal, from }).await;
         }

@@ -1,7 +1,7 @@
 //! Two services in one process, over real TLS.
 
 use super::*;
-use crate::store::{PAGE, ProposalFilter, Speaker};
+use crate::store::{Absorbed, PAGE, PeerSender, ProposalFilter, Speaker};
 use net::Identity;
 use statements::{ClosingCode, ClosingReason, ProposalState, ProposedStudy, Said};
 use std::path::Path;
@@ -178,11 +178,8 @@ fn one_of_three(at: &Path, side: usize, ports: &[String], keys: &[String]) -> st
     path
 }
 
-/// What is said of a proposal may be there before the proposal: nobody relays, and links come as they come.
-#[test]
-fn what_overtakes_a_proposal_comes_again_when_that_is_there() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = folder.path();
+/// The files of three organisations, their keys, and a study of theirs.
+fn three(at: &Path) -> ([std::path::PathBuf; 3], Vec<String>, String) {
     let ports: Vec<String> = (0..3).map(|_| base::free_address().expect("a port")).collect();
     let key = |side: usize| {
         std::fs::create_dir(at.join(format!("p{side}"))).expect("made");
@@ -192,11 +189,19 @@ fn what_overtakes_a_proposal_comes_again_when_that_is_there() {
     };
     let keys: Vec<String> = (0..3).map(key).collect();
     let paths = [0, 1, 2].map(|side| one_of_three(at, side, &ports, &keys));
-    let open = |side: usize| Arc::new(House::open(&paths[side]).expect("opens"));
     let mut text = study::canonical("several", SEVERAL).expect("a study");
     for (key, digit) in keys.iter().zip(["1", "2", "3"]) {
         text = text.replace(&format!("tacit1:{}", digit.repeat(32)), key);
     }
+    (paths, keys, text)
+}
+
+/// What is said of a proposal may be there before the proposal: nobody relays, and links come as they come.
+#[test]
+fn what_overtakes_a_proposal_comes_again_when_that_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (paths, _, text) = three(folder.path());
+    let open = |side: usize| Arc::new(House::open(&paths[side]).expect("opens"));
     let [first, second, third] = [0, 1, 2].map(open);
     let expires_ms = now_ms() + 3_600_000;
     let (note, windows) = (String::new(), Vec::new());
@@ -224,6 +229,43 @@ fn what_overtakes_a_proposal_comes_again_when_that_is_there() {
     [first_runtime, second_runtime, third_runtime]
         .into_iter()
         .for_each(tokio::runtime::Runtime::shutdown_background);
+}
+
+/// The first of three signs two notes with one number. The second and the third have one each: neither holds
+/// proof, and each tells the other how far it has what was said.
+#[test]
+fn who_tells_two_others_different_things_is_noticed_and_no_run_begins() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (paths, keys, text) = three(folder.path());
+    let [first, second, third] = paths.map(|path| Arc::new(House::open(&path).expect("opens")));
+    let (note, windows, expires_ms) = (String::new(), Vec::new(), now_ms() + 3_600_000);
+    let proposed = ProposedStudy { text, program: [2; 32], note, expires_ms, windows, nonce: [1; 16] };
+    let record = first.store().propose(speaker(&first), proposed).expect("proposes");
+    let id = record.id();
+    let says = |text: &str| record.say(own(&first), now_ms(), Said::Note(text.to_owned())).expect("signed");
+    let from = PeerSender { name: "p0", key: own(&first).fingerprint(), most_open: 9, most_per_day: 9 };
+    for (house, said) in [(&second, "A week is enough."), (&third, "A year, at least.")] {
+        let place = record.place(&from.key).expect("a party");
+        for one in [record.chain(place)[0].bytes(), says(said).bytes()] {
+            let taken = house.store().absorb(own(house).fingerprint(), from, now_ms(), &one).expect("kept");
+            assert!(matches!(taken, Absorbed::Have { new: true, .. }), "{taken:?}");
+        }
+    }
+    let runtimes = [&second, &third].map(listening);
+    let row = |house: &Arc<House>| house.store().proposal(&id).expect("reads").expect("there");
+    for (house, peer) in [(&second, 2), (&third, 1)] {
+        until("that it is noticed", || row(house).held.as_deref() == Some(otherwise::TOLD));
+        let record = house.store().standing(&id).expect("reads").expect("there");
+        until("who it was", || !otherwise::found(house, &record).is_empty());
+        let both = (from.key, keys[peer].parse().expect("a key"));
+        assert_eq!(otherwise::found(house, &record), [both]);
+        assert!(!record.is_frozen() && !otherwise::is_agreed(house, &record, 1).expect("looks"));
+        let acts = house.store().acts_of(crate::store::SERVICE, 50).expect("reads");
+        let said = format!("run held: p0 said something else here than to p{peer}");
+        let held: Vec<_> = acts.iter().filter(|act| act.what == said).collect();
+        assert_eq!(held.len(), 1, "{acts:?}");
+    }
+    runtimes.into_iter().for_each(|(runtime, _)| runtime.shutdown_background());
 }
 
 #[test]

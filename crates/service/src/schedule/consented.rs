@@ -2,18 +2,32 @@
 
 use super::job::folder;
 use super::{Look, SERVICE};
+use crate::serving::NO_DATA;
 use crate::settings::DataSet;
 use crate::store::{OwnConsent, RecordedAct, RunRow};
 use base::{Error, PartyId};
+use page::numbers::counted;
 use privacy::ledger::Ledger;
 use release::rational::{Rational, parse, ratio, shown};
-use statements::{ProposalRecord, Said, SignedStatement};
+use statements::{Act, ProposalRecord, Said, SignedStatement};
 use std::path::Path;
 use study::StudyFile;
 use study::party::{AgreedBounds, AgreedCharge, PartySettings};
 
 /// Why no run begins where what was consented to is charged.
 pub const BUDGET: &str = "budget";
+/// Why no run begins at a server that has computed as often as it consented to.
+pub const RUNS: &str = "runs";
+
+/// What holds a run: kind and code as the others are told, and why.
+pub struct SpentConsent {
+    /// Whose turn it is.
+    pub kind: &'static str,
+    /// A word.
+    pub code: &'static str,
+    /// In a sentence for people here.
+    pub why: String,
+}
 
 /// The bounds of the own consent, as a run's party file has them; none where there is no consent.
 ///
@@ -89,12 +103,16 @@ fn sizes(record: &ProposalRecord, me: usize) -> Result<[Rational; 2], Error> {
 }
 
 /// Why one more run may not begin: with what this study was charged since the consent, the most of that run
-/// would be more than was consented to. No run begins then until a person says so.
+/// would be more than was consented to; or, at a server, it would compute once more than that. No run begins
+/// then until a person says so.
 ///
 /// # Errors
 /// When ledger or store cannot be read, or the store not be written.
-pub fn is_spent(look: &Look<'_>, goes_on: bool) -> Result<Option<String>, Error> {
+pub fn is_spent(look: &Look<'_>, goes_on: bool) -> Result<Option<SpentConsent>, Error> {
     let Some(own) = look.house.store().own_consent(&look.row.id)? else { return Ok(None) };
+    if own.data == NO_DATA {
+        return has_computed(look);
+    }
     let Some(set) = look.settings.data.get(&own.data) else { return Ok(None) };
     let Some(bounds) = bounds(&look.record, look.me, &own, set)? else { return Ok(None) };
     let sizes = sizes(&look.record, look.me)?;
@@ -115,9 +133,34 @@ pub fn is_spent(look: &Look<'_>, goes_on: bool) -> Result<Option<String>, Error>
         };
         look.house.store().hold(&act, &look.row.id, Some(BUDGET), 0)?;
         look.house.notify("failed", &look.row.id);
-        return Ok(Some(why));
+        return Ok(Some(SpentConsent { kind: BUDGET, code: "charges", why }));
     }
     Ok(None)
+}
+
+/// The same at a server. It counts by what its own processes said, and not by the owners' word that they go
+/// on with what they hold: nothing that it holds would show it. The owners read why it takes part no more.
+fn has_computed(look: &Look<'_>) -> Result<Option<SpentConsent>, Error> {
+    let Some(terms) = look.record.terms(look.me) else { return Ok(None) };
+    let (store, id) = (look.house.store(), &look.row.id);
+    if store.computed_runs(id)? < u64::from(terms.runs) {
+        return Ok(None);
+    }
+    let runs = counted(terms.runs.into(), "run");
+    let why = format!(
+        "this server has computed in {runs}, as many as it consented to. Whoever wants another one proposes \
+         the study again"
+    );
+    let what = "run held: a server has computed as often as was consented to";
+    let (to, at) = (look.row.study.full(), look.now_ms / 1_000);
+    store.hold(&RecordedAct { by: SERVICE, what, to: &to, at }, id, Some(RUNS), 0)?;
+    let mut noted = look.record.chain(look.me).iter().map(|one| &one.body().said);
+    let note = Said::Note(why.clone());
+    if !noted.any(|said| *said == note) && look.view.may(look.me, Act::Note).is_ok() {
+        look.say(note)?;
+    }
+    look.house.notify("failed", id);
+    Ok(Some(SpentConsent { kind: RUNS, code: "used-up", why }))
 }
 
 /// What is known of the next run.

@@ -4,6 +4,7 @@ use super::*;
 use crate::agree::{AgreeOrder, agree};
 use crate::store::OwnConsent;
 use crate::web::tests::Pair;
+use crate::web::tests::serving::served;
 use crate::weigh::{WeighedCharge, WeighedStudy};
 use privacy::ledger::{Debit, Ledger};
 use release::rational::{Rational, ratio};
@@ -119,7 +120,7 @@ fn no_run_begins_where_what_was_consented_to_is_charged() {
     for release in 1..=2 {
         ledger.debit(&debit(&pair, &id, release)).expect("charged");
     }
-    let me = |look: &Look<'_>| consented::is_spent(look, false).expect("looks");
+    let me = |look: &Look<'_>| consented::is_spent(look, false).expect("looks").map(|spent| spent.why);
     let row_now = row(&pair, &id);
     let at = Look::of(&pair.house, &row_now).expect("looks").expect("there");
     let why = me(&at).expect("held");
@@ -133,6 +134,36 @@ fn no_run_begins_where_what_was_consented_to_is_charged() {
     let row_now = row(&pair, &id);
     let at = Look::of(&pair.house, &row_now).expect("looks").expect("there");
     assert!(me(&at).is_some());
+}
+
+/// Owners may say as often as they like that they go on: nothing that a server holds would show it.
+#[test]
+fn a_server_computes_in_as_many_runs_as_it_consented_to() {
+    let pair = Pair::new("");
+    let (id, _) = served(&pair);
+    pair.serves(&id, 2);
+    let line = |run: u32, line: &str| {
+        pair.house.store().keep_line(&id, run, 1, line).expect("kept");
+    };
+    let spent = || {
+        let row = row(&pair, &id);
+        let look = Look::of(&pair.house, &row).expect("looks").expect("there");
+        consented::is_spent(&look, true).expect("looks").map(|spent| (spent.kind, spent.why))
+    };
+    line(1, r#"{"event":"waiting","text":"waits"}"#);
+    line(2, r#"{"event":"stage","name":"match","rows":0}"#);
+    line(2, r#"{"event":"stage-done","name":"match","seconds":1.0,"rows":0,"bytes":9}"#);
+    assert_eq!(spent(), None, "one run met nobody, and one computed");
+    line(3, r#"{"event":"stage","name":"match","rows":0}"#);
+    let (kind, why) = spent().expect("held");
+    assert!(kind == "runs" && why.contains("in 2 runs") && why.contains("proposes the study again"), "{why}");
+    assert_eq!(row(&pair, &id).held.as_deref(), Some("runs"));
+    assert!(spent().is_some());
+    // The owners read it, once.
+    let record = pair.house.store().standing(&id).expect("reads").expect("there");
+    let me = record.place(&pair.house.identity().expect("a key").fingerprint()).expect("a party");
+    let notes = record.chain(me).iter().filter(|one| matches!(one.body().said, Said::Note(_)));
+    assert_eq!(notes.count(), 1);
 }
 
 #[test]

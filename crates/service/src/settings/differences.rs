@@ -102,6 +102,7 @@ impl FoundDifferences {
         self.note("salt", other(&before.salt, &after.salt));
         self.note("columns", longer(&before.columns, &after.columns));
         self.note("peers", longer(&before.peers, &after.peers));
+        self.note("servers", longer(&before.servers, &after.servers));
         self.note("stewards", longer(&before.stewards, &after.stewards));
         self.note("least_rows", more(&Reverse(before.least_rows), &Reverse(after.least_rows)));
         self.note("budget", more(&before.budget, &after.budget));

@@ -40,6 +40,7 @@ pub(super) const DATA: &[&str] = &[
     "salt",
     "columns",
     "peers",
+    "servers",
     "stewards",
     "least_rows",
     "budget",
@@ -242,13 +243,16 @@ fn data_set(
     if !Path::new(path.text()?).components().all(inside) {
         return Err(path.refuse("write a path below data_root, without .. and not from /"));
     }
-    let peers = texts(&section, "peers", |item| {
-        let name = item.name()?;
-        match known.contains_key(name) {
-            true => Ok(name.to_owned()),
-            false => Err(item.refuse(format!("there is no [peers.{name}]"))),
-        }
-    })?;
+    let named = |key: &str| {
+        texts(&section, key, |item| {
+            let name = item.name()?;
+            match known.contains_key(name) {
+                true => Ok(name.to_owned()),
+                false => Err(item.refuse(format!("there is no [peers.{name}]"))),
+            }
+        })
+    };
+    let (peers, servers) = (named("peers")?, named("servers")?);
     let stewards = texts(&section, "stewards", |item| {
         let name = item.text()?;
         if is_account_name(name) { Ok(name.to_owned()) } else { Err(item.refuse(ACCOUNT_RULE)) }
@@ -266,6 +270,7 @@ fn data_set(
         salt: section.get("salt").map(|item| item.text().map(|text| home.join(text))).transpose()?,
         columns: texts(&section, "columns", |item| item.text().map(str::to_owned))?,
         peers,
+        servers,
         stewards,
         least_rows: number(&section, "least_rows", 0..=1 << 40, 1_000)?,
         budget: rho(&section.need("budget", "budget = 1.0")?)?,

@@ -74,6 +74,7 @@ fn all_that_is_written_is_said() {
         "Budget 1 (rho) for each viewer",
         "at most 0.3 in any 90 days",
         "come to 1e-6",
+        "no study that servers compute can use it",
         "Mon to Fri 08:00 to 18:00 (UTC+01:00)",
         "duties are not separate",
     ] {
@@ -90,6 +91,7 @@ fn mistakes_have_a_place_and_say_what_to_do() {
             "did you mean \"lift\"?",
         ),
         ("peers = [\"registry\"]", "peers = [\"clinic\"]", "there is no [peers.clinic]"),
+        ("peers = [\"registry\"]", "servers = [\"north\"]", "there is no [peers.north]"),
         ("path = \"admissions/\"", "path = \"../admissions\"", "below data_root, without .."),
         ("path = \"admissions/\"", "path = \"/etc\"", "below data_root, without .."),
         ("steward-1", "Steward 1", "a name of an account has 1 to 40 of a-z"),
@@ -176,6 +178,11 @@ fn what_is_not_plainly_tighter_is_looser() {
         ("[\"child_id\"]", "[\"child_id\", \"name\"]", "+data.admissions.columns admissions"),
         ("[\"child_id\"]", "[\"name\"]", "+data.admissions.columns admissions"),
         ("[\"steward-1\"]", "[]", "-data.admissions.stewards admissions"),
+        (
+            "stewards = ",
+            "servers = [\"registry\"]\n        stewards = ",
+            "+data.admissions.servers admissions",
+        ),
         ("path = \"admissions/\"", "path = \"others/\"", "+data.admissions.path admissions"),
         ("registry.example.org:7000", "registry.example.org:7001", "+peers.registry.address"),
         ("tacit1:3f9a", "tacit1:3f9b", "+peers.registry.key"),

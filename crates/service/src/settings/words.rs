@@ -103,6 +103,10 @@ fn data(data: &DataSet, columns: bool) -> Vec<String> {
             }
         },
         format!("Organisations whose studies may use it: {}.", or(&data.peers, "none")),
+        format!(
+            "Servers that may compute on it, each with a share of the rows: {}.",
+            or(&data.servers, "none, so no study that servers compute can use it")
+        ),
         format!("Stewards who decide: {}.", or(&data.stewards, "nobody, so nobody can consent")),
         format!("It takes part with {} or more.", counted(data.least_rows, "row")),
         format!(

@@ -162,6 +162,17 @@ impl Store {
         self.read(|connection| connection.prepare_cached(&sql)?.query_map([id.0], run_row)?.collect())
     }
 
+    /// How many runs of a proposal the own process has computed in: it said so of a stage.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn computed_runs(&self, id: &ProposalId) -> Result<u64, Error> {
+        let sql = "SELECT count(DISTINCT run) FROM run_lines WHERE proposal = ?1 AND json_valid(line) \
+                   AND json_extract(line, '$.event') IN ('stage', 'stage-done', 'units', 'progress')";
+        self.read(|connection| connection.query_row(sql, [id.0], |row| row.get::<_, i64>(0)))
+            .map(i64::unsigned_abs)
+    }
+
     /// The runs that this organisation was ready for and that are not over, the one that waits longest first.
     ///
     /// # Errors
@@ -312,6 +323,31 @@ impl Store {
                 Ok(StatementHead { author, count: row.get::<_, u32>(1)? + 1, digest: row.get(2)? })
             };
             connection.prepare_cached(heads)?.query_map([id.0], head)?.collect()
+        })
+    }
+
+    /// A third party of whom a peer has another statement than this store, by how far it says to have all
+    /// chains; none: nobody, as far as both have them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn has_otherwise(
+        &self,
+        id: &ProposalId,
+        peer: KeyFingerprint,
+        heads: &[StatementHead],
+    ) -> Result<Option<KeyFingerprint>, Error> {
+        let sql =
+            "SELECT max(digest = ?4) FROM statements WHERE proposal = ?1 AND author = ?2 AND number = ?3";
+        self.read(|connection| {
+            let mut query = connection.prepare_cached(sql)?;
+            for head in heads.iter().filter(|head| head.author != peer && head.count > 0) {
+                let values = params![id.0, head.author.bytes(), head.count - 1, head.digest];
+                if query.query_row(values, |row| row.get::<_, Option<bool>>(0))? == Some(false) {
+                    return Ok(Some(head.author));
+                }
+            }
+            Ok(None)
         })
     }
 

@@ -226,6 +226,11 @@ pub fn stopped(visit: &Visit<'_>, stop: Stop) -> Answer {
             "Others are signing in",
             "Nothing was done. Wait a second, and send it again.".to_owned(),
         ),
+        Stop::Drawing => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "Other pictures are being drawn",
+            "This one was not drawn. Wait a few seconds, and try again.".to_owned(),
+        ),
         Stop::Failed(error) => {
             // People at the page may not be those who may see paths; the log is the operator's.
             eprintln!("error: {} {error}", logged(&visit.path));

@@ -4,7 +4,8 @@
 mod forms;
 mod held;
 mod own_key;
-mod serving;
+mod pictures;
+pub(crate) mod serving;
 mod threats;
 mod weighed;
 

@@ -71,6 +71,8 @@ pub enum Stop {
     TooMany,
     /// All hands are full.
     Busy,
+    /// As many pictures are drawn, and wait for that, as may.
+    Drawing,
     /// Something failed here.
     Failed(Error),
 }

@@ -4,6 +4,7 @@
 use super::shapes::{ApiConsent, ApiDone, ApiNote, ApiReason, ApiWhich};
 use super::stop::ApiStop;
 use crate::roles::Action;
+use crate::serving::NO_DATA;
 use crate::settings::DataSet;
 use crate::store::TokenScope;
 use crate::web::pages::decide::{self, AskedConsent};
@@ -51,7 +52,7 @@ pub fn consent(visit: &Visit<'_>, sent: ApiConsent) -> Result<ApiDone, ApiStop> 
     by_token(visit)?;
     let ApiConsent { data, words, runs, days, .. } = &sent;
     let asked = AskedConsent { runs: *runs, days: *days, words };
-    let (name, set) = decide::chosen(visit, &study, data)?;
+    let (name, set) = decide::chosen(visit, &study, data.as_deref().unwrap_or(NO_DATA))?;
     set.map_or(Ok(()), |set| by_one((name, set)))?;
     let told = pages::told(visit, &study)?;
     if let Some(why) = decide::why_not_begun(visit, &told, &asked) {
@@ -69,7 +70,7 @@ pub fn refuse(visit: &Visit<'_>, sent: ApiReason) -> Result<ApiDone, ApiStop> {
         return Err(Stop::Denied.into());
     }
     // It is refused for all data that it could use.
-    decide::sets(visit, &study).into_iter().try_for_each(|(name, set)| by_one((name, set)))?;
+    decide::asked_for(visit, &study).into_iter().try_for_each(|(name, set)| by_one((name, set)))?;
     let reason = decide::reason_of(&sent.code, &sent.text).map_err(ApiStop::input)?;
     decide::speak(visit, &study, Said::Refuse(reason)).map_err(ApiStop::said)?;
     Ok(done(&study, "refused"))
@@ -78,7 +79,10 @@ pub fn refuse(visit: &Visit<'_>, sent: ApiReason) -> Result<ApiDone, ApiStop> {
 /// Takes back what was proposed or consented to. A token that proposes takes back what its account proposed.
 pub fn withdraw(visit: &Visit<'_>, sent: ApiReason) -> Result<ApiDone, ApiStop> {
     let study = acted_on(visit, &sent.proposal)?;
-    let account = &visit.must(Action::Withdraw, study.subject())?.session.account;
+    if !decide::may_withdraw(visit, &study) {
+        return Err(Stop::Denied.into());
+    }
+    let account = &visit.signed()?.session.account;
     if study.row.by != *account && !visit.has_scope(TokenScope::Consent) {
         let said = "this study was proposed by somebody else: this takes a token with the scope consent";
         return Err(ApiStop::new(StatusCode::FORBIDDEN, said));

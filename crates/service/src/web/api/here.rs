@@ -98,6 +98,7 @@ fn shown(visit: &Visit<'_>, name: &str, set: &DataSet) -> Result<ApiDataSet, Api
         data: name.to_owned(),
         lineage: set.lineage.clone(),
         peers: set.peers.clone(),
+        servers: set.servers.clone(),
         checking: visit.house.checking.has(name),
         checked: check.as_ref().map(|check| check.at),
         checked_by: check.map(|check| check.by),

@@ -116,6 +116,9 @@ pub struct ApiSummary {
     pub sections: Vec<ApiSection>,
     /// The data sets here that it could use.
     pub sets: Vec<ApiUsable>,
+    /// Whether this organisation would compute it as a server, without data, and the account of this token
+    /// decides on that.
+    pub serves: bool,
     /// The most that is charged, by how many runs may begin anew.
     pub charges: Vec<ApiBound>,
 }
@@ -245,9 +248,9 @@ pub struct ApiConsent {
     pub proposal: String,
     /// The hash of the words that were read, of the summary.
     pub words: String,
-    /// With which data set.
-    pub data: String,
-    /// Runs that may begin anew, 1 to 5.
+    /// With which data set; unsaid: as a server, without data.
+    pub data: Option<String>,
+    /// Runs that may begin anew, 1 to 5; of a server, runs in which it computes.
     pub runs: u64,
     /// Days that it holds, 1 to 90.
     pub days: u64,
@@ -401,6 +404,8 @@ pub struct ApiDataSet {
     pub lineage: String,
     /// Whose studies may use it.
     pub peers: Vec<String>,
+    /// Servers that may compute on it.
+    pub servers: Vec<String>,
     /// Whether its files are being read.
     pub checking: bool,
     /// When they were read last.

@@ -137,6 +137,10 @@ impl From<Stop> for ApiStop {
             Stop::TooFast | Stop::Busy | Stop::TooMany => {
                 (StatusCode::TOO_MANY_REQUESTS, "too much at once: wait a second, and send it again")
             }
+            Stop::Drawing => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "other pictures are being drawn: wait a few seconds, and try again",
+            ),
             Stop::Failed(error) => return error.into(),
         };
         Self::new(status, message)

@@ -151,6 +151,7 @@ pub fn summary(visit: &Visit<'_>) -> Result<ApiSummary, ApiStop> {
         words: base::hex(&digest_of_words(&told.words())),
         sections: sections(&told.sections),
         sets: usable.collect(),
+        serves: decide::serves(visit, &study),
         charges: (1..=RUNS_ANEW).map(|runs| ApiBound { runs, most: told.bound(&us, runs) }).collect(),
     })
 }

@@ -5,14 +5,16 @@ use super::door::{ApiBack, ApiRoute};
 use super::routes::table;
 use super::{BASE, document};
 use crate::roles::Grant;
-use crate::store::{COMMAND_LINE, NewApiToken, RecordedAct, TokenScope};
+use crate::store::{COMMAND_LINE, NewApiToken, PeerSender, RecordedAct, TokenScope};
 use crate::web::now;
 use crate::web::staff_tests::{PageShown, Rooms};
+use crate::web::tests::serving::SERVED;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request};
 use futures_util::stream::poll_fn;
 use net::Identity;
 use serde_json::{Value, json};
+use statements::{ProposalRecord, ProposedStudy};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::task::Poll;
@@ -394,6 +396,43 @@ fn a_token_decides_only_where_a_rule_says_so_and_never_for_two() {
         let path = format!("/studies/{study}/refuse");
         let done = desk.send(Method::POST, &stella, &path, &reason, by_rule);
         assert_eq!(done["done"] == "refused", by_rule == 200, "{done:#}");
+    }
+}
+
+/// Four servers compute it, of which this organisation is one.
+#[test]
+fn a_token_of_a_steward_of_everything_consents_for_a_server() {
+    for (more, by_rule) in [("", 403), (BY_TOKEN, 200)] {
+        let desk = ApiDesk::new(more);
+        let (own, peer) = (desk.own.fingerprint(), Identity::generate().expect("a key"));
+        let text = SERVED.replace(&format!("tacit1:{}", "2".repeat(32)), &own.to_string());
+        let text = text.replace("tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", &peer.fingerprint().to_string());
+        let told = crate::told::tell(&text, "", None).expect("a study");
+        let proposed = ProposedStudy {
+            text: told.text.clone(),
+            program: base::unhex(&told.program).expect("a hash"),
+            note: String::new(),
+            expires_ms: (now() + 86_400) * 1_000,
+            windows: Vec::new(),
+            nonce: [7; 16],
+        };
+        let first = ProposalRecord::propose(&peer, now() * 1_000, proposed).expect("proposed");
+        let from = PeerSender { name: "peer", key: peer.fingerprint(), most_open: 9, most_per_day: 9 };
+        let store = &desk.rooms.house.store;
+        store.absorb(own, from, now() * 1_000, &first.bytes()).expect("taken");
+        let (stella, otto) = (desk.all("stella", &["steward"]), desk.all("otto", &["steward=shop"]));
+        let path = |what: &str| format!("/studies/{}/{what}", told.file.hash().full());
+        let summary = desk.get(&stella, &path("summary"));
+        assert_eq!((&summary["serves"], &summary["sets"]), (&json!(true), &json!([])));
+        assert_eq!(desk.get(&otto, &path("summary"))["serves"], false);
+        let proposal = base::hex(&first.body().proposal.0);
+        let consent = json!({ "proposal": proposal, "words": summary["words"], "runs": 1, "days": 30 });
+        desk.send(Method::POST, &otto, &path("consent"), &consent, 403);
+        let done = desk.send(Method::POST, &stella, &path("consent"), &consent, by_rule);
+        assert_eq!(done["done"] == "weighing", by_rule == 200, "{done:#}");
+        let reason = json!({ "proposal": proposal, "code": "other", "text": "Not this week." });
+        desk.send(Method::POST, &otto, &path("refuse"), &reason, 403);
+        desk.send(Method::POST, &otto, &path("withdraw"), &reason, 403);
     }
 }
 

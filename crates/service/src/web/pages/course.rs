@@ -5,6 +5,7 @@ use super::studies::{StudySeen, acted_on, seen};
 use super::study::{said, state};
 use crate::agree::{ChangeOrder, OTHER_DATA_SIGNED};
 use crate::findings::version;
+use crate::link::otherwise::TOLD;
 use crate::roles::{Action, Subject};
 use crate::schedule::why_waiting;
 use crate::store::{ConsentRight, ProposalRow, RunLine, RunRow, STOPPED};
@@ -348,6 +349,10 @@ pub fn start(visit: &Visit<'_>) -> Result<Answer, Stop> {
 pub fn allow(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<&'static str>, Stop> {
     if study.row.held.as_deref() == Some(DATA) {
         return Ok(Some("The data changed since consent: who decides on them has to take them."));
+    }
+    if study.row.held.as_deref() == Some(TOLD) {
+        let said = "A party has said something else here than to another party: withdraw the study.";
+        return Ok(Some(said));
     }
     let act = visit.act("run allowed", visit.part("hash"))?;
     visit.house.store.hold(&act, &study.row.id, None, 0)?;

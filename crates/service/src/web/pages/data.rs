@@ -30,10 +30,12 @@ pub fn list(visit: &Visit<'_>) -> Result<Answer, Stop> {
             None => (text("-"), text("never")),
             Some(check) => (text(rows_seen(visit, name, &read(&check.found))), time(check.at)),
         };
-        let who = if set.peers.is_empty() { "nobody".to_owned() } else { set.peers.join(", ") };
-        rows.push(vec![link, text(&set.lineage), rows_of, at, text(who)]);
+        let who = |names: &[String]| if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
+        let (peers, servers) = (text(who(&set.peers)), text(who(&set.servers)));
+        rows.push(vec![link, text(&set.lineage), rows_of, at, peers, servers]);
     }
-    let columns = ["Name", "Budget under", "Rows", "Checked", "May be used by studies of"];
+    let columns =
+        ["Name", "Budget under", "Rows", "Checked", "May be used by studies of", "May be computed on by"];
     Ok(page(visit, "Data", [table("Data sets of this organisation", &columns, rows)]))
 }
 
@@ -57,7 +59,12 @@ pub fn one(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let name = visit.part("name");
     let set = visit.settings().data.get(name).filter(|_| sees(visit, name)).ok_or(Stop::Missing)?;
     let checks = visit.house.store.checks_of(name, CHECKS)?;
-    let mut parts = vec![words("p", "", format!("Its budget is kept under the name {}.", set.lineage))];
+    let servers = match set.servers.is_empty() {
+        true => "No server may compute on it (servers in service.toml).".to_owned(),
+        false => format!("Servers that may compute on it: {}.", set.servers.join(", ")),
+    };
+    let budget = format!("Its budget is kept under the name {}.", set.lineage);
+    let mut parts = vec![words("p", "", budget), words("p", "", servers)];
     if visit.house.checking.has(name) {
         let link = element("a", &[("href", &visit.path)], [text("Look again")]);
         let said = text("The files are being read. This can take some minutes. ");

@@ -33,8 +33,21 @@ const REASONS: [(&str, &str, ClosingCode); 5] = [
     ("other", "another reason", ClosingCode::Other),
 ];
 
-/// Our data sets that studies of the other parties may use; of those the one that was given, once it was.
+/// Our data sets that studies of the other parties may use and all its servers may compute on; of those the
+/// one that was given, once it was.
 pub fn sets<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v DataSet)> {
+    let peers = &visit.settings().peers;
+    let servers: Vec<KeyFingerprint> =
+        study.record.servers().into_iter().filter(|key| visit.us() != Some(*key)).collect();
+    let named = |set: &DataSet, key| set.servers.iter().any(|server| peers[server].key == key);
+    let is_given = study.row.data.is_some();
+    let mut all = asked_for(visit, study);
+    all.retain(|(_, set)| is_given || servers.iter().all(|key| named(set, *key)));
+    all
+}
+
+/// The same whoever computes: who decides on one of these refuses the study.
+pub fn asked_for<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v DataSet)> {
     let settings = visit.settings();
     let owners = study.record.owners();
     if !owners.iter().any(|key| visit.us() == Some(*key)) {
@@ -48,14 +61,26 @@ pub fn sets<'v>(visit: &'v Visit<'_>, study: &StudySeen) -> Vec<(&'v String, &'v
     settings.data.iter().filter(|(name, set)| fits(name, set)).collect()
 }
 
-/// Whether this organisation would compute the study and owns none of its data, and this person decides on
-/// that: a steward of everything.
-fn serves(visit: &Visit<'_>, study: &StudySeen) -> bool {
+/// Whether this organisation would compute the study and owns none of its data.
+fn is_server(visit: &Visit<'_>, study: &StudySeen) -> bool {
+    study.me.is_some() && !study.record.owners().iter().any(|key| visit.us() == Some(*key))
+}
+
+/// The same, where this person decides on that: a steward of everything.
+pub fn serves(visit: &Visit<'_>, study: &StudySeen) -> bool {
     let subject = StudySubject { by: &study.row.by, data: None, given: false };
-    study.me.is_some()
-        && !study.record.owners().iter().any(|key| visit.us() == Some(*key))
+    is_server(visit, study)
         && visit.may(Action::Decide, Subject::Study(subject))
         && visit.may(Action::RulesAsSteward, Subject::House)
+}
+
+/// Whether this person takes back what was proposed or consented to here; that this organisation computes a
+/// study, who decides on that.
+pub fn may_withdraw(visit: &Visit<'_>, study: &StudySeen) -> bool {
+    match is_server(visit, study) {
+        true => serves(visit, study),
+        false => visit.may(Action::Withdraw, study.subject()),
+    }
 }
 
 /// Those of them that this person may know of.
@@ -130,7 +155,7 @@ pub fn forms(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<V
                 [consent_form(visit, study, own, told), refusal(visit, study)],
             )),
         }
-    } else if visit.may(Action::Withdraw, study.subject()) && view.state() != ProposalState::Running {
+    } else if may_withdraw(visit, study) && view.state() != ProposalState::Running {
         parts.push(section("Take it back", [withdrawal(visit, study)]));
     }
     // Who proposed may take it back before anybody has decided here.
@@ -201,28 +226,32 @@ fn why_not(visit: &Visit<'_>, study: &StudySeen) -> Option<Markup> {
         let subject = StudySubject { by: "", data: Some(name), given: false };
         visit.may(Action::Decide, Subject::Study(subject))
     };
-    let all = sets(visit, study);
+    let (all, asked) = (sets(visit, study), asked_for(visit, study));
     let said = if !visit.settings().data.keys().any(|name| steward(name)) {
         return None;
-    } else if all.is_empty() {
+    } else if asked.is_empty() {
         "No data set of ours may be used by studies of all these parties (`peers` in service.toml)."
+    } else if all.is_empty() {
+        "No data set of ours may be computed on by all servers of this study (`servers` in service.toml)."
     } else if study.row.by == account(visit) && visit.settings().policy.separate_duties {
         "You proposed this study, so another steward decides on it."
     } else {
         "Another steward decides: service.toml names those who decide on each data set (stewards)."
     };
-    Some(section("Your decision", [words("p", "", said)]))
+    let refuses = may_refuse(visit, study).then(|| refusal(visit, study));
+    Some(section("Your decision", [words("p", "", said)].into_iter().chain(refuses)))
 }
 
 /// The form of who would compute the study without data.
 fn serving_form(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Markup {
     let said = "By this the organisation signs that it computes the study as one of its servers. It gives no \
-                data, sees shares, and is charged nothing.";
+                data, sees shares, and is charged nothing. It can be taken back between runs.";
+    let runs: Vec<_> = (1..=RUNS_ANEW).map(|runs| (runs.to_string(), runs.to_string())).collect();
     let parts = [
         words("p", "note", said),
+        choice("runs", "Runs in which it computes at most, should one break off", &runs, "2"),
         days_field(),
         hidden("data", NO_DATA),
-        hidden("runs", &RUNS_ANEW.to_string()),
         hidden("words", &base::hex(&statements::digest_of_words(&told.words()))),
     ];
     let parts = parts.into_iter().chain(password(visit, "password"));
@@ -395,7 +424,7 @@ pub fn reason_of(code: &str, text: &str) -> Result<ClosingReason, &'static str> 
 /// Whether this person may refuse a study: who decides on data that it could use, or on computing it.
 pub fn may_refuse(visit: &Visit<'_>, study: &StudySeen) -> bool {
     serves(visit, study)
-        || sets(visit, study).into_iter().any(|(name, set)| decides(visit, study, (name, set)))
+        || asked_for(visit, study).into_iter().any(|(name, set)| decides(visit, study, (name, set)))
 }
 
 /// Refuses for this organisation.
@@ -413,7 +442,9 @@ pub fn refuse(visit: &Visit<'_>) -> Result<Answer, Stop> {
 /// Takes back what was proposed or consented to.
 pub fn withdraw(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = acted_on(visit)?;
-    visit.must(Action::Withdraw, study.subject())?;
+    if !may_withdraw(visit, &study) {
+        return Err(Stop::Denied);
+    }
     with_proof(visit, "withdraw-password", || match given(visit, "withdraw") {
         Ok(reason) => say(visit, &study, Said::Withdraw(reason)),
         Err(why) => Ok(not_done(visit, &study, why)),

@@ -6,6 +6,7 @@ mod fields;
 use crate::lift_form::{FormParty, study_text};
 use crate::program_form::program_text;
 use crate::roles::{Action, Subject};
+use crate::serving::servers_against;
 use crate::store::Speaker;
 use crate::told::{CHOICES, StudyTold, choices, tell};
 use crate::web::answer::Answer;
@@ -274,8 +275,18 @@ fn strangers(visit: &Visit<'_>, told: &StudyTold, us: KeyFingerprint) -> Option<
     };
     let everybody = told.file.first().everybody().into_iter();
     let owners = parties.iter().map(|party| (party.name.as_str(), party.key.as_str()));
-    let (name, key) = everybody.chain(owners).find(|(_, key)| !known(key))?;
-    Some(format!("{name} has a key that service.toml does not name among its peers: {key}."))
+    if let Some((name, key)) = everybody.chain(owners).find(|(_, key)| !known(key)) {
+        return Some(format!("{name} has a key that service.toml does not name among its peers: {key}."));
+    }
+    let (settings, own) = (visit.settings(), us.to_string());
+    let against = |set| servers_against(settings, set, told.file.first(), &own);
+    let against: Vec<Vec<String>> = settings.data.values().map(against).collect();
+    // Of several data sets the one that lacks the fewest is what somebody would mend.
+    let least = against.into_iter().min_by_key(Vec::len).filter(|least| !least.is_empty())?;
+    Some(format!(
+        "No data set of ours may be computed on by all servers of this study: {}.",
+        least.join("; ")
+    ))
 }
 
 fn parts(visit: &Visit<'_>, filled: &FilledForm, told: Option<&StudyTold>) -> Result<Vec<Markup>, Stop> {

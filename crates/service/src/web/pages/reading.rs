@@ -6,6 +6,7 @@ use super::studies::{StudySeen, acted_on, seen};
 use crate::roles::{Action, HouseRole};
 use crate::store::{Account, AccountState};
 use crate::web::answer::Answer;
+use crate::web::drawing::DrawingFull;
 use crate::web::shell::{page, section, table};
 use crate::web::visit::{Stop, Visit};
 use page::form::{button, choice, hidden};
@@ -117,7 +118,10 @@ pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
             let figure = figure.ok_or(Stop::Missing)?;
             match form {
                 "svg" => ("image/svg+xml", figure.svg.into_bytes()),
-                "png" if figure.fits_picture() => ("image/png", figure.png()?),
+                "png" if figure.fits_picture() => {
+                    let _place = visit.house.drawing.take().map_err(|DrawingFull| Stop::Drawing)?;
+                    ("image/png", figure.png()?)
+                }
                 _ => return Err(Stop::Missing),
             }
         }

@@ -7,12 +7,15 @@ use super::decide;
 use super::studies::{StudySeen, acted_on, listed, seen};
 use super::told_parts;
 use crate::budget::after;
+use crate::link::otherwise;
 use crate::roles::{Action, Subject};
+use crate::schedule::OTHERWISE;
 use crate::store::{OutboxRow, ProposalFilter};
 use crate::told::StudyTold;
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
+use net::KeyFingerprint;
 use page::form::{button, choice, lines_field};
 use page::markup::{Markup, element, text, text_lines, words};
 use page::svg::{bar, figure};
@@ -101,9 +104,24 @@ pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
         links.push(link(&format!("{path}/report"), "The report"));
     }
     let links = (!links.is_empty()).then(|| element("ul", &[("class", "links")], links));
+    let otherwise = told_otherwise(visit, study);
     let place = [("class", "box"), ("id", "state"), ("data-live", ""), ("role", "status")];
     let said = element("p", &[], [element("bdi", &[], [text(said)])]);
-    Ok(element("div", &place, [said].into_iter().chain(turn).chain(links)))
+    Ok(element("div", &place, [said].into_iter().chain(otherwise).chain(turn).chain(links)))
+}
+
+/// Who has said something else here than to whom, where that holds the study.
+fn told_otherwise(visit: &Visit<'_>, study: &StudySeen) -> Vec<Markup> {
+    if study.row.held.as_deref() != Some(otherwise::TOLD) {
+        return Vec::new();
+    }
+    let name = |key: &KeyFingerprint| study.record.place(key).map_or("", |place| study.names[place].as_str());
+    let found = otherwise::found(visit.house, &study.record);
+    let line = |(author, peer): &(KeyFingerprint, KeyFingerprint)| {
+        format!("{} has said something else here than to {}.", name(author), name(peer))
+    };
+    let lines = found.iter().map(line).chain([format!("No run begins: {OTHERWISE}.")]);
+    lines.map(|line| element("p", &[], [element("bdi", &[], [text(line)])])).collect()
 }
 
 /// What it takes of the budgets of this organisation, counted in studies like it.

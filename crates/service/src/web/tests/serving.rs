@@ -3,12 +3,28 @@
 use super::*;
 use crate::serving::NO_DATA;
 
+pub(crate) const SERVED: &str = include_str!("../../../../../examples/lift-ring4.toml");
+
 /// The hospitals own data of it; the registry is its second server.
-fn served(pair: &Pair) -> (ProposalId, String) {
-    let text = include_str!("../../../../../examples/lift-ring4.toml");
-    let text = text.replace(&format!("tacit1:{}", "2".repeat(32)), &pair.own.fingerprint().to_string());
+pub(crate) fn served(pair: &Pair) -> (ProposalId, String) {
+    let text = SERVED.replace(&format!("tacit1:{}", "2".repeat(32)), &pair.own.fingerprint().to_string());
     let text = text.replace("tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", &pair.peer.fingerprint().to_string());
     pair.proposed_text(&text, "")
+}
+
+impl Pair {
+    /// The registry consents to computing a study in so many runs.
+    pub(crate) fn serves(&self, id: &ProposalId, runs: u8) {
+        let rules = self.house.store.accepted().expect("reads").map(|accepted| accepted.hash);
+        let right = ConsentRight { rules, stewards: &[], separate: true, approval: None, keys: &[] };
+        let own = OwnConsent { data: NO_DATA.to_owned(), ..self.own_consent() };
+        let terms = ConsentTerms { runs, ..self.terms(id) };
+        self.house.store.consent(self.we(), id, terms, &own, &right).expect("consents");
+    }
+
+    fn text_of(&self, id: &ProposalId) -> String {
+        self.house.store.standing(id).expect("reads").expect("there").proposed().text.clone()
+    }
 }
 
 #[test]
@@ -69,4 +85,66 @@ fn a_server_refuses_by_its_kinds_and_studies_alone() {
     let names = record.parties().iter().map(ToString::to_string).collect::<Vec<_>>();
     let words = record.state_words(statements::Naming(&names));
     assert!(words.contains("policy.studies"), "{words}");
+}
+
+#[test]
+fn a_server_consents_to_so_many_runs_and_takes_it_back_before_one() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = served(&pair);
+        let [all, one] = [("stella", "steward"), ("otto", "steward=trial")]
+            .map(|(name, role)| (name, pair.person(name, &[role])));
+        let asked = "Runs in which it computes at most";
+        pair.ask(&all.1, &path).await.is(200).says(asked).says("<option value=\"1\">1</option>");
+        let told = crate::told::tell(&pair.text_of(&id), "", None).expect("told");
+        let signed = told.words_of("", (NO_DATA, ""), 1, 30);
+        assert!(
+            signed.ends_with("As a server without data, for 30 days, computing in at most 1 run."),
+            "{signed}"
+        );
+        pair.serves(&id, 1);
+        let withdraw = format!("{path}/withdraw");
+        let form = format!("action=\"{withdraw}\"");
+        pair.ask(&one.1, &path).await.is(200).never_says(&form);
+        let password = format!("stella {PASSWORD}");
+        let fields = [("withdraw-text", "Our machine is needed."), ("withdraw-password", password.as_str())];
+        pair.act(&all.1, &path, &withdraw, &fields).await.is(303);
+        pair.meet();
+        let record = pair.store.standing(&id).expect("reads").expect("there");
+        assert_eq!(record.view().state(), statements::ProposalState::Closed);
+        let names = record.parties().iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(record.state_words(statements::Naming(&names)).contains("Our machine is needed."));
+    });
+}
+
+/// The registry owns data of a study that four others compute.
+#[test]
+fn data_are_given_to_servers_that_may_compute_on_them_alone() {
+    asking(async {
+        let names = ["north", "south", "east", "west"];
+        let peer =
+            |(name, digit): (&str, &str)| format!("[peers.{name}]\nkey = \"tacit1:{}\"\n", digit.repeat(32));
+        let pair = Pair::new(&names.into_iter().zip(["1", "2", "3", "4"]).map(peer).collect::<String>());
+        let text =
+            SERVED.replace("tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", &pair.own.fingerprint().to_string());
+        let text =
+            text.replace("tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", &pair.peer.fingerprint().to_string());
+        let (_, path) = pair.proposed_text(&text, "");
+        let stella = pair.person("stella", &["steward=trial"]);
+        let none = "No data set of ours may be computed on by all servers of this study";
+        let (consent, refuse) = (format!("action=\"{path}/consent\""), format!("action=\"{path}/refuse\""));
+        let shown = pair.ask(&stella, &path).await.is(200).says(none).says(&refuse);
+        shown.never_says(&consent);
+        pair.ask(&stella, "/data/trial").await.is(200).says("No server may compute on it");
+        let three = "least_rows = 1\nservers = [\"north\", \"south\", \"east\"]";
+        pair.tightened("least_rows = 1", three);
+        pair.ask(&stella, &path).await.is(200).says(none).never_says(&consent);
+        pair.tightened("\"east\"]", "\"east\", \"west\"]");
+        pair.ask(&stella, &path).await.is(200).says(&consent).never_says(none);
+        pair.ask(&stella, "/data").await.is(200).says("north, south, east, west");
+        pair.ask(&stella, "/data/trial")
+            .await
+            .is(200)
+            .says("Servers that may compute on it: north, south, east");
+    });
 }
