@@ -85,9 +85,9 @@ def test_tables_keep_types():
 
 
 def test_a_match_gives_rows(world: World, tmp_path, monkeypatch):
-    passing = tmp_path / "passing"
-    passing.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(passing))
+    # Rows that are handed over pass through no file: there is no folder for one.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
     study = tacit.Study(
         f"""
 format = "tacit-study/1"
@@ -135,7 +135,6 @@ duplicates = "error"
     }
     done = both(calls)
     assert all(isinstance(match, tacit.MatchResult) for match in done.values()), done
-    assert not [*passing.iterdir()], "what it passed through is removed"
     frames = {name: match.to_polars() for name, match in done.items()}
     assert frames["media"].columns == ["row", "identifier", "position"]
     places = {
