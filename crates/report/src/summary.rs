@@ -594,8 +594,7 @@ fn program_table(out: &mut SummaryText, title: &str, outputs: &[ProgramOutput]) 
     }
     let values = wording::output_values(outputs);
     let wide = widest(&values, VIEW_WIDTH);
-    let labels: Vec<&str> = outputs.iter().map(|output| output.label.as_str()).collect();
-    let labels = wording::told_apart(&labels, LABEL_CHARS);
+    let labels = wording::output_names(outputs, LABEL_CHARS);
     let width = widest(&labels, LABEL_WIDTH - 2).max(title.len() - 2);
     let (under, fits) = (width + 2, width + wide + 19 <= out.columns);
     let heading = format!("  {title:<under$} {:>wide$}   noise sigma", "value");

@@ -4,7 +4,7 @@ use super::paragraph;
 use crate::wording;
 use crate::wording::{
     DerivedGroup, LABEL_CHARS, MeanScale, NO_NOISE, amount, capital, cell_names, charged_to, drew_the_noise,
-    label, noise, noise_of, output_values, quantity, quantity_title, relative, spent, told_apart,
+    label, noise, noise_of, output_names, output_values, quantity, quantity_title, relative, spent, told_apart,
 };
 use crate::{
     CellView, DerivedView, LiftView, ProgramList, ProgramOutput, PublicTerms, RunReport, StageReport,
@@ -235,11 +235,13 @@ pub fn derived(groups: &[DerivedGroup<'_>], level: &str) -> Markup {
 /// The outputs of a program.
 pub fn outputs(outputs: &[ProgramOutput]) -> Markup {
     let columns = [("output", false), ("value", true), ("noise sigma", true)];
-    let rows = rows(outputs.iter().zip(output_values(outputs)).map(|(output, value)| {
+    let names = output_names(outputs, ROW_NAME_CHARS);
+    let rows = names.iter().zip(outputs).zip(output_values(outputs)).map(|((name, output), value)| {
         let value = if output.key.is_some() { beside(value) } else { cell(&value) };
         let class = if output.is_exact() { "said exact" } else { "said" };
-        (&output.label, vec![value, PageCell::new(class, text(noise(output)))])
-    }));
+        row(name, vec![value, PageCell::new(class, text(noise(output)))])
+    });
+    let rows = rows.collect();
     table("Values revealed. Sigma is the standard deviation of the noise.", &columns, rows)
 }
 

@@ -1,7 +1,7 @@
 //! What is said of the numbers as a whole: how many there are, how often chance misleads, what noise and
 //! made-up rows do to them.
 
-use super::{MeanScale, cell_name, label, noun};
+use super::{MeanScale, cell_name, label, noun, parts_of};
 use crate::{CellView, CountView, Disclosure, LiftView, RunReport};
 use base::clean;
 use data::InputReport;
@@ -36,8 +36,7 @@ pub fn unit_of(view: &LiftView, quantity: &str) -> String {
     let noun = noun(view);
     match quantity {
         "rows" | "converters" | "matches" | "clamped_users" => "people".to_owned(),
-        "value" | "reached_value" if view.scale > 1 => format!("1/{} {noun}", view.scale),
-        "value" | "reached_value" => noun,
+        "value" | "reached_value" => parts_of(view.scale, &noun),
         "conversions" | "reached_conversions" => "events".to_owned(),
         _ => String::new(),
     }
