@@ -205,12 +205,12 @@ class Output(Fields):
     def unit(self) -> str:
         """The unit of the columns that it is made of; empty where none says one, and of products and
         quotients."""
-        return str(self._fields["unit"])
+        return str(self._fields.get("unit", ""))
 
     @property
     def scale(self) -> int:
         """How many parts make one unit: ``value`` and ``sigma`` are in parts, ``value / scale`` in units."""
-        return int(self._fields["scale"])
+        return int(self._fields.get("scale", 1))
 
     def __repr__(self) -> str:
         parts = f"1/{self.scale}" if self.scale > 1 else ""

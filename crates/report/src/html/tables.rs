@@ -10,7 +10,7 @@ use crate::{
     CellView, DerivedView, LiftView, ProgramList, ProgramOutput, PublicTerms, RunReport, StageReport,
     StudyInfo,
 };
-use page::markup::{Markup, element, minus, number, text, words};
+use page::markup::{Markup, element, minus, number, spans, text, words};
 use page::numbers::{
     MISSING, bytes, count, duration, grouped, p_value, percent, power, rho, scaled, short, significant, up,
 };
@@ -88,11 +88,11 @@ fn rows<N: AsRef<str>>(named: impl IntoIterator<Item = (N, Vec<PageCell>)>) -> V
 }
 
 fn row(name: &str, cells: Vec<PageCell>) -> PageRow {
-    PageRow { heading: heading(name), cells }
+    PageRow { heading: heading([text(name)]), cells }
 }
 
-fn heading(name: &str) -> Markup {
-    element("th", &[("scope", "row")], [element("bdi", &[], [text(name)])])
+fn heading(name: impl IntoIterator<Item = Markup>) -> Markup {
+    element("th", &[("scope", "row")], [element("bdi", &[], name)])
 }
 
 fn cell(shown: &str) -> PageCell {
@@ -176,7 +176,7 @@ pub fn released(view: &LiftView) -> Markup {
                 None => "both".to_owned(),
             };
             let heading = match i {
-                0 => heading(name),
+                0 => heading([text(name)]),
                 _ => element("td", &[], []),
             };
             let shown = released.sigma.map(|sigma| significant(sigma, 3));
@@ -396,7 +396,7 @@ pub fn inputs(report: &RunReport) -> Vec<Markup> {
     let shown = report.inputs.to_string();
     let rows = shown.lines().filter_map(|line| line.trim().split_once(' ')).map(|(first, rest)| {
         match first.starts_with(|c: char| c.is_ascii_digit()) {
-            true => row(rest, vec![cell(&grouped(first))]),
+            true => PageRow { heading: heading(spans(rest)), cells: vec![cell(&grouped(first))] },
             // How the file is written, not how many.
             false => row(first, vec![beside(rest)]),
         }

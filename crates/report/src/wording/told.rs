@@ -5,7 +5,7 @@ use super::{MeanScale, cell_name, label, noun, parts_of};
 use crate::{CellView, CountView, Disclosure, LiftView, RunReport};
 use base::clean;
 use data::InputReport;
-use page::lines::wrapped;
+use page::lines::{plain, wrapped};
 use page::numbers::{count, counted, grouped, percent, short};
 
 /// How often chance alone shows a difference where several cells are looked at, and what Holm's p-values are.
@@ -56,7 +56,7 @@ pub fn input_lines(inputs: &InputReport, columns: usize) -> Vec<String> {
     let lines = text.lines().flat_map(|text| {
         let (count, what) = text.trim().split_once(' ').unwrap_or((text, ""));
         let first = format!("{:>COUNT$} ", clean(&grouped(count)));
-        wrapped(&clean(what), columns, &first, &" ".repeat(COUNT + 1))
+        wrapped(&plain(&clean(what)), columns, &first, &" ".repeat(COUNT + 1))
     });
     lines.collect()
 }
