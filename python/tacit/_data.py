@@ -83,6 +83,9 @@ def _is_batches(rows: Any) -> bool:
 
 
 def _joined(batches: Iterable[Any]) -> Any:
+    found = list(batches)
+    if not found or not all(hasattr(one, "__arrow_c_stream__") or hasattr(one, "schema") for one in found):
+        return batches
     try:
         import pyarrow as pa
     except ImportError:
@@ -92,9 +95,6 @@ def _joined(batches: Iterable[Any]) -> Any:
             kind="input",
             code=2,
         ) from None
-    found = list(batches)
-    if not found or not all(hasattr(one, "__arrow_c_stream__") or hasattr(one, "schema") for one in found):
-        return batches
     tables = [
         pa.Table.from_batches([one]) if isinstance(one, pa.RecordBatch) else pa.table(one) for one in found
     ]
