@@ -122,7 +122,7 @@ def test_a_reader_gives_its_rows_once(world: World, frame):
 
 def test_what_has_no_rows_is_told(world: World, frame):
     party = world.parties(world.study(), "none")["media"]
-    with pytest.raises(tacit.InputError, match=r"polars LazyFrame .*\.collect\(\)"):
+    with pytest.raises(tacit.InputError, match=r"a polars LazyFrame; .*\.collect\(\)"):
         party.check(frame.lazy())
     for nothing in (7, object()):
         with pytest.raises(tacit.InputError, match="^data is no table .*anything with the Arrow C stream"):

@@ -175,6 +175,7 @@ def test_outputs_are_numbers():
     assert [one.label for one in outputs[1:]] == ["exact"] and outputs.to_dicts()[0]["value"] == 2**100 + 1
     assert outputs[1:].to_pandas()["value"].sum() == -7
     assert str(2**100 + 1) in outputs._repr_html_()
+    assert (exact.unit, exact.scale, repr(exact)) == ("", 1, "Output('exact', value=-7)")
 
 
 def test_what_calls_return_shows_itself(world: World, reports, command, tmp_path):
