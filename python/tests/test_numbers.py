@@ -269,14 +269,11 @@ def test_a_run_of_a_function_has_the_noise_that_was_derived(trial, keys):
     assert told["spent"] == told["other"] == ("EUR", 100) and told["measured"] == told["score"] == ("", 1)
     report = done["trial"]
     assert "spent, 1/100 EUR" in report.text and "spent, 1/100 EUR" in report.html
-    assert repr(shown["spent"]).startswith(f"Output('spent', value={shown['spent'].value} of 1/100 EUR, sigma=")
+    spent = shown["spent"]
+    assert repr(spent).startswith(f"Output('spent', value={spent.value} of 1/100 EUR, sigma=")
     frame = report.outputs.to_pandas().set_index("label")
-    assert (frame.unit["spent"], frame.scale["spent"], frame.unit["score"], frame.scale["score"]) == (
-        "EUR",
-        100,
-        "",
-        1,
-    )
+    for label, unit in (("spent", ["EUR", 100]), ("score", ["", 1])):
+        assert [*frame.loc[label, ["unit", "scale"]]] == unit
     units = report.numbers.to_pandas().set_index("group").unit
     assert units["spent"] == "1/100 EUR" and not isinstance(units["score"], str)
     views = [view for run in tacit.simulate(study, trial.frames).runs for view in run.views]
