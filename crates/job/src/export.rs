@@ -253,7 +253,7 @@ impl PartWriter {
     fn create(path: Option<&Path>, about: &About, fields: Vec<Field>) -> Result<Self, Error> {
         let text = serde_json::to_string(about)
             .map_err(|e| Error::misuse(format!("what a match says of its part: {e}")))?;
-        let schema = Arc::new(Schema::new_with_metadata(fields, [("tacit".to_owned(), text.clone())].into()));
+        let schema = Arc::new(Schema::new_with_metadata(fields, [("tacit", text.clone())]));
         let to = match path {
             Some(path) => {
                 let (shown, file) = (path.display().to_string(), created(path)?);
@@ -280,9 +280,7 @@ impl PartWriter {
 
     fn finish(self) -> Result<Option<MatchedPart>, Error> {
         match self.to {
-            PartSink::File(shown, writer) => {
-                writer.close().map(|_| None).map_err(|e| failed(&shown, &e))
-            }
+            PartSink::File(shown, writer) => writer.close().map(|_| None).map_err(|e| failed(&shown, &e)),
             PartSink::Memory(batches) => Ok(Some(MatchedPart { schema: self.schema, batches })),
         }
     }

@@ -84,16 +84,14 @@ impl Program {
         let of_fold = |fold: u32| rows[self.folds[fold as usize].value().index()].clone();
         self.release.count_in(&mut counted, |op| match op {
             Op::Total(fold) => of_fold(*fold),
-            Op::Noised(mechanism, output) => {
-                match &self.mechanisms[*mechanism as usize].kind {
-                    MechanismKind::Gaussian(folds) => of_fold(folds[*output as usize]),
-                    kind => match kind.combination(*output) {
-                        Some((Combination::Rows, [n, _, _])) => of_fold(n),
-                        Some((Combination::Value | Combination::Centred, [_, s, _])) => of_fold(s),
-                        _ => CountedIn::nothing(),
-                    },
-                }
-            }
+            Op::Noised(mechanism, output) => match &self.mechanisms[*mechanism as usize].kind {
+                MechanismKind::Gaussian(folds) => of_fold(folds[*output as usize]),
+                kind => match kind.combination(*output) {
+                    Some((Combination::Rows, [n, _, _])) => of_fold(n),
+                    Some((Combination::Value | Combination::Centred, [_, s, _])) => of_fold(s),
+                    _ => CountedIn::nothing(),
+                },
+            },
             _ => CountedIn::nothing(),
         });
         counted

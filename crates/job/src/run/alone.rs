@@ -95,9 +95,8 @@ fn expect_new_file(file: &Path) -> Result<(), Error> {
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let made = tempfile::tempfile_in(folder);
-    made.map(|_| ()).map_err(|e| {
-        Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e)
-    })
+    made.map(|_| ())
+        .map_err(|e| Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e))
 }
 
 impl MatchReport {

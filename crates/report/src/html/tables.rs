@@ -4,7 +4,8 @@ use super::paragraph;
 use crate::wording;
 use crate::wording::{
     DerivedGroup, LABEL_CHARS, MeanScale, NO_NOISE, amount, capital, cell_names, charged_to, drew_the_noise,
-    label, noise, noise_of, output_names, output_values, quantity, quantity_title, relative, spent, told_apart,
+    label, noise, noise_of, output_names, output_values, quantity, quantity_title, relative, spent,
+    told_apart,
 };
 use crate::{
     CellView, DerivedView, LiftView, ProgramList, ProgramOutput, PublicTerms, RunReport, StageReport,
@@ -241,7 +242,6 @@ pub fn outputs(outputs: &[ProgramOutput]) -> Markup {
         let class = if output.is_exact() { "said exact" } else { "said" };
         row(name, vec![value, PageCell::new(class, text(noise(output)))])
     });
-    let rows = rows.collect();
     table("Values revealed. Sigma is the standard deviation of the noise.", &columns, rows)
 }
 
