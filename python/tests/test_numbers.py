@@ -271,8 +271,8 @@ def test_a_run_of_a_function_has_the_noise_that_was_derived(trial, keys):
     assert "spent, 1/100 EUR" in report.text and "spent, 1/100 EUR" in report.html
     spent = shown["spent"]
     assert repr(spent).startswith(f"Output('spent', value={spent.value} of 1/100 EUR, sigma=")
-    frame = report.outputs.to_pandas().set_index("label")
-    for label, unit in (("spent", ["EUR", 100]), ("score", ["", 1])):
+    for label, party, unit in (("spent", "trial", ["EUR", 100]), ("score", "registry", ["", 1])):
+        frame = done[party].outputs.to_pandas().set_index("label")
         assert [*frame.loc[label, ["unit", "scale"]]] == unit
     units = report.numbers.to_pandas().set_index("group").unit
     assert units["spent"] == "1/100 EUR" and not isinstance(units["score"], str)
