@@ -114,8 +114,8 @@ fn a_program() {
             "  Output                                                                                value   noise sigma",
             "    customers of both                                                                  10,422   \
              14.1, made-up rows counted",
-            "    sum owed                             -170,141,183,460,469,231,731,687,303,715,884,105,728   4,000",
-            "    owed by each                                                                          -41   \
+            "    sum owed, 1/100 EUR                  -170,141,183,460,469,231,731,687,303,715,884,105,728   4,000",
+            "    owed by each, EUR                                                                     -41   \
              computed from noised values",
             "    largest \
              limit                                                                      90,000   exact",
