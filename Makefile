@@ -28,7 +28,7 @@ endif
 export TACIT_COMMIT
 
 .DEFAULT_GOAL := help
-.PHONY: help axe setup build boolean ckks fabric demo dist wheel test test-dist test-python bench-python bench-service test-ray bench-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help axe setup build boolean ckks fabric demo dist wheel test test-dist test-wheel test-python bench-python bench-service test-ray bench-ray test-store test-browser fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
@@ -49,6 +49,7 @@ help:
 	@echo 'make fabric  the shim to libfabric, beside tacit (needs libfabric-dev); tacit runs without it'
 	@echo 'make dist    static tacit and osprey, a .deb, a root for a container, list of parts and checksums, in dist/ (needs musl-tools; docs/install.md)'
 	@echo 'make test-dist   the packages of two builds in two folders have the same bytes; the image of docs/deploy, where this machine can build it'
+	@echo 'make test-wheel  the wheel of two builds in two folders has the same bytes (needs python3)'
 	@echo 'make rtl     tacit-rtl-sim: the accelerator in SystemVerilog as a device (needs verilator, make and a C++ compiler)'
 	@echo 'make rtl-test, rtl-report   tests of its blocks and as a device; what it takes on a chip (needs yosys)'
 	@echo 'make constant-time   no branch and no address of a kernel depends on a secret: its tests under valgrind'
@@ -93,7 +94,7 @@ dist: setup
 	CARGO=$(CARGO) packaging/build.sh
 
 test-dist: dist
-	CARGO=$(CARGO) packaging/twice.sh
+	CARGO=$(CARGO) packaging/twice.sh dist
 	packaging/image.sh docs/deploy/Containerfile /usr/bin/tacit --version
 
 # The accelerator of rtl/, in TARGET/rtl, where the device `rtl` looks for it.
@@ -124,14 +125,13 @@ PYTHON3   = @command -v python3 >/dev/null || { \
 	  echo 'error: there is no python3; on Debian: sudo apt-get install python3-venv' >&2; exit 1; }
 PIP       = bin/pip install --quiet --disable-pip-version-check
 
-# By maturin, from the package index, in the target folder of everything else.
+# By maturin, from the package index, by the profile of `make dist`: the same bytes in any folder.
 wheel: setup
 	$(PYTHON3)
-	python3 -m venv $(TARGET)/maturin
-	$(TARGET)/maturin/$(PIP) -r python/requirements-build.txt
-	rm -f dist/tacit-*.whl
-	$(CARGO) run $(PROFILE) -p packager -- wheel python/COPYRIGHT --target "$$(rustc -vV | sed -n 's/^host: //p')"
-	cd python && CARGO_TARGET_DIR=$(TARGET) $(TARGET)/maturin/bin/maturin build --release --out $(CURDIR)/dist
+	CARGO=$(CARGO) packaging/wheel.sh
+
+test-wheel: wheel
+	CARGO=$(CARGO) packaging/twice.sh wheel
 
 # Other implementations of what epsilon and noise are, from the package index; then the package in an environment that has
 # nothing but its wheel, its extras and the tests' own tools. Besides these targets only test-store needs Python.

@@ -20,8 +20,9 @@ Data = Union[str, "os.PathLike[str]", ArrowStream, Iterable[ArrowStream]]
 """A path, a folder, a pattern, a URL; or rows: anything with the Arrow C stream or ``to_arrow()``."""
 
 
-def given(data: Data | None, stop: _tacit.Stop) -> str | _tacit.Rows | None:
-    """What a call is given: a path as it is, or the rows of a data frame, taken over."""
+def given(data: Data | None, stop: _tacit.Stop, argument: str = "data") -> str | _tacit.Rows | None:
+    """What a call is given: a path as it is, or the rows of a data frame, taken over. ``argument`` is what
+    the caller calls it."""
     if data is None:
         return None
     if isinstance(data, (str, os.PathLike)):
@@ -38,8 +39,14 @@ def given(data: Data | None, stop: _tacit.Stop) -> str | _tacit.Rows | None:
         # Of pyarrow: ArrowInvalid, ArrowTypeError, ArrowNotImplementedError.
         raise _no_columns(name, error) from error
     if stream is None:
-        raise _no_rows(data, name)
-    return _tacit.Rows(name, _bytes(rows), stream, stop)
+        raise _no_rows(data, name, argument)
+    try:
+        return _tacit.Rows(name, _bytes(rows), stream, stop)
+    except InputError as error:
+        # One column has a stream, too, of numbers where that of a table is of structs.
+        if "rows are structs of columns" not in str(error):
+            raise
+        raise _no_rows(data, name, argument) from None
 
 
 def _no_columns(name: str, error: Exception) -> InputError:
@@ -52,7 +59,8 @@ def _no_columns(name: str, error: Exception) -> InputError:
 def _name(data: Any) -> str:
     """What messages call it: ``polars DataFrame``."""
     kind = type(data)
-    return f"{kind.__module__.partition('.')[0].lstrip('_')} {kind.__qualname__}"
+    library = kind.__module__.partition(".")[0].lstrip("_")
+    return kind.__qualname__ if library == "builtins" else f"{library} {kind.__qualname__}"
 
 
 def _bytes(rows: Any) -> int | None:
@@ -75,6 +83,9 @@ def _is_batches(rows: Any) -> bool:
 
 
 def _joined(batches: Iterable[Any]) -> Any:
+    found = list(batches)
+    if not found or not all(hasattr(one, "__arrow_c_stream__") or hasattr(one, "schema") for one in found):
+        return batches
     try:
         import pyarrow as pa
     except ImportError:
@@ -84,21 +95,41 @@ def _joined(batches: Iterable[Any]) -> Any:
             kind="input",
             code=2,
         ) from None
-    found = list(batches)
-    if not found or not all(hasattr(one, "__arrow_c_stream__") or hasattr(one, "schema") for one in found):
-        return batches
     tables = [
         pa.Table.from_batches([one]) if isinstance(one, pa.RecordBatch) else pa.table(one) for one in found
     ]
     return pa.concat_tables(tables)
 
 
-def _no_rows(data: Any, name: str) -> InputError:
-    lazy = hasattr(data, "collect")
-    hint = (
-        "it is not computed yet: hand over .collect(), or write it with .sink_parquet() and name the file"
-        if lazy
-        else "hand over a path, or anything with the Arrow C stream: a frame of pandas or polars, a table of "
-        "pyarrow, a relation of DuckDB"
-    )
-    return InputError(f"{name} has no rows to read; {hint}", kind="input", code=2, hint=hint)
+_TABLE = (
+    "hand over a path, or anything with the Arrow C stream: a frame of pandas or polars, a table of pyarrow, "
+    "a relation of DuckDB"
+)
+_LAZY = "it is not computed yet: hand over .collect(), or write it with .sink_parquet() and name the file"
+_SERIES = "it is one column: hand over the whole frame (df), or series.to_frame() where it is all there is"
+_ARRAY = 'it is one column: hand over the whole table, or pyarrow.table({"NAME": array})'
+_DICTIONARY = "hand over a table of it: pandas.DataFrame(data), polars.DataFrame(data) or pyarrow.table(data)"
+_UNNAMED = "its columns have no names: hand over pandas.DataFrame(array, columns=[..])"
+_LIST = "hand over a table of it: pandas.DataFrame(rows), or of dictionaries pyarrow.Table.from_pylist(rows)"
+
+
+def _instead(data: Any) -> str | None:
+    """What to do with something that is near to a table, and none."""
+    kind = type(data)
+    if hasattr(data, "collect"):
+        return _LAZY
+    if hasattr(data, "to_frame"):
+        return _SERIES
+    if isinstance(data, dict):
+        return _DICTIONARY
+    if kind.__module__.partition(".")[0] == "pyarrow" and "Array" in kind.__qualname__:
+        return _ARRAY
+    if hasattr(data, "__array__"):
+        return _UNNAMED
+    return _LIST if isinstance(data, (list, tuple)) else None
+
+
+def _no_rows(data: Any, name: str, argument: str) -> InputError:
+    hint = _instead(data) or _TABLE
+    text = f"{argument} is no table of rows but a {name}; {hint}"
+    return InputError(text, kind="input", code=2, hint=hint)

@@ -299,9 +299,8 @@ class Party:
     ) -> MatchResult:
         """Runs this party's half of a study of kind ``match``, and returns its part.
 
-        ``out`` is a Parquet file for the part, which must not be there yet. Without it the part is read into
-        memory from a file of this user alone in the folder for temporary files (``TMPDIR``), which is
-        removed; a process that is killed in between leaves it there, with the identifiers. Raises TacitError.
+        ``out`` is a Parquet file for the part, which must not be there yet. Without it the part is handed
+        over in memory, and no file is made of it. Raises TacitError.
         """
         return self._with(launcher, {})._match(data, out, progress, _Said(new_lineage), launcher)
 
@@ -383,21 +382,17 @@ class Party:
         said: _Said,
         launcher: Ray | None,
     ) -> MatchResult:
-        import tempfile
-
         shown, stop = Shown(progress, self.name), _tacit.Stop()
-        with tempfile.TemporaryDirectory(prefix="tacit-match-") as folder:
-            file = Path(out) if out is not None else Path(folder) / "part.parquet"
-            try:
-                with _workers(launcher, self.name) as workers:
-                    rows, heard = given(data, stop), shown.listener()
-                    done = self._native.match(rows, (file, workers), said.three(), heard, stop)
-            finally:
-                shown.end()
-            fields = json.loads(done)
-            if out is None:
-                del fields["file"]
-            return MatchResult(fields, _tacit.Batches.of_parquet(file))
+        try:
+            with _workers(launcher, self.name) as workers:
+                rows, heard = given(data, stop), shown.listener()
+                done, part = self._native.match(rows, (out, workers), said.three(), heard, stop)
+        finally:
+            shown.end()
+        if part is None:
+            assert out is not None
+            part = _tacit.Batches.of_parquet(out)
+        return MatchResult(json.loads(done), part)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: of for name, of in self.__dict__.items() if name != "_native"}

@@ -186,7 +186,7 @@ class Table(Sequence[Fields]):
 
 
 class Output(Fields):
-    """A revealed value of a program."""
+    """A revealed value of a program. It is in parts of its unit: 14928 of 1/100 EUR is 149.28 EUR."""
 
     @property
     def label(self) -> str:
@@ -204,6 +204,24 @@ class Output(Fields):
         """Standard deviation of the noise added to it; None where none was added to it itself."""
         sigma: float | None = self._fields.get("sigma")
         return sigma
+
+    @property
+    def unit(self) -> str:
+        """The unit of the columns that it is made of; empty where none says one, and of products and
+        quotients."""
+        return str(self._fields.get("unit", ""))
+
+    @property
+    def scale(self) -> int:
+        """How many parts make one unit: ``value`` and ``sigma`` are in parts, ``value / scale`` in units."""
+        return int(self._fields.get("scale", 1))
+
+    def __repr__(self) -> str:
+        parts = f"1/{self.scale}" if self.scale > 1 else ""
+        counted = " ".join(word for word in (parts, self.unit) if word)
+        of = f" of {counted}" if counted else ""
+        noise = "" if self.sigma is None else f", sigma={self.sigma:g}"
+        return f"Output({self.label!r}, value={self.value}{of}{noise})"
 
 
 class Outputs(Table):
@@ -226,7 +244,8 @@ def _output(row: Mapping[str, Any]) -> dict[str, Any]:
 
     value, sigma = Fraction(row["value"]), row.get("sigma")
     whole = value.numerator if value.denominator == 1 else value
-    return {**row, "value": whole, **({} if sigma is None else {"sigma": float(sigma)})}
+    counted = {"unit": row.get("unit", ""), "scale": row.get("scale", 1)}
+    return {**row, "value": whole, **({} if sigma is None else {"sigma": float(sigma)}), **counted}
 
 
 def _as_text(cells: Sequence[Any]) -> bool:
@@ -308,7 +327,8 @@ class Report(Fields):
 
     @property
     def outputs(self) -> Outputs:
-        """Revealed values of a program: label, value, sigma and how it came about."""
+        """Revealed values of a program: label, value, sigma and how it came about, and in which unit and how
+        many parts of it (``scale``) value and sigma are."""
         return Outputs([_output(row) for row in self._fields["view"].get("outputs", [])])
 
     @property

@@ -33,6 +33,6 @@ def simulate(
     touched. What it returns are EXACT values of all parties' data, not for passing on. Raises InputError.
     """
     stop = _tacit.Stop()
-    rows = {party: given(one, stop) for party, one in data.items()}
+    rows = {party: given(one, stop, f"data[{party!r}]") for party, one in data.items()}
     known = {party: one for party, one in rows.items() if one is not None}
     return Simulation(_tacit.simulate(study._study(), known, draws, seed, threads, stop))

@@ -121,11 +121,11 @@ class Party:
     def match(
         self,
         data: _Path | Rows | None,
-        out_by: tuple[_Path, Launcher | list[str] | None],
+        out_by: tuple[_Path | None, Launcher | list[str] | None],
         said: tuple[bool, bool, bool],
         listener: _Listener | None = None,
         stop: Stop | None = None,
-    ) -> str: ...
+    ) -> tuple[str, Batches | None]: ...
 
 @final
 class Report:

@@ -122,11 +122,33 @@ def test_a_reader_gives_its_rows_once(world: World, frame):
 
 def test_what_has_no_rows_is_told(world: World, frame):
     party = world.parties(world.study(), "none")["media"]
-    with pytest.raises(tacit.InputError, match=r"polars LazyFrame .*\.collect\(\)"):
+    with pytest.raises(tacit.InputError, match=r"a polars LazyFrame; .*\.collect\(\)"):
         party.check(frame.lazy())
-    for nothing in (7, {"id": [1]}, object()):
-        with pytest.raises(tacit.InputError, match="anything with the Arrow C stream"):
+    for nothing in (7, object()):
+        with pytest.raises(tacit.InputError, match=r"^data is no table .*anything with the Arrow C stream"):
             party.check(nothing)
+
+
+def test_what_is_near_to_a_table_is_told_what_to_hand_over(world: World, frame):
+    study = world.study()
+    party = world.parties(study, "near")["media"]
+    pandas = frame.to_pandas()
+    near = [
+        (pandas["id"], r"a pandas Series; .*\(df\), or series\.to_frame\(\)"),
+        (pandas.index, r"a pandas .*Index; .*to_frame\(\)"),
+        (frame["id"], r"a polars Series; .*series\.to_frame\(\)"),
+        (frame.to_arrow()["id"], r"a pyarrow ChunkedArray; .*pyarrow\.table\("),
+        (pandas.to_numpy(), r"a numpy ndarray; .*columns=\["),
+        ({"id": [1]}, r"a dict; .*pandas\.DataFrame\(data\)"),
+        ([{"id": 1}], r"a list; .*from_pylist"),
+        ([], r"a list"),
+    ]
+    for nothing, said in near:
+        for call in (party.check, party.run, party.match):
+            with pytest.raises(tacit.InputError, match=rf"^data is no table of rows but {said}"):
+                call(nothing)
+    with pytest.raises(tacit.InputError, match=r"^data\['shop'\] is no table .*to_frame\(\)"):
+        tacit.simulate(study, {"media": frame, "shop": pandas["id"]})
 
 
 def test_a_failure_of_the_producer_is_an_error(world: World, frame):
@@ -252,7 +274,7 @@ def test_a_struct_that_is_null_as_a_whole_is_refused():
     with pytest.raises(tacit.InputError, match="1 of the structs here are null as a whole"):
         counts(pa.chunked_array([rows]))
     assert counts(pa.chunked_array([rows[4:]])) == [46, 0]
-    with pytest.raises(tacit.InputError, match="rows are structs of columns"):
+    with pytest.raises(tacit.InputError, match=r"is one column: hand over the whole table"):
         counts(pa.chunked_array([PEOPLE]))
 
 

@@ -264,6 +264,21 @@ def test_a_run_of_a_function_has_the_noise_that_was_derived(trial, keys):
         sigma = CHANGES[label] / (2 * 0.5) ** 0.5
         assert float(one.sigma) == pytest.approx(sigma, rel=0.02, abs=0.1), label
         assert abs(int(one.value) - right[label]) <= 12 * sigma, label
+    # Cents are told as cents, with noise as without it.
+    told = {label: (one.unit, one.scale) for label, one in shown.items()}
+    assert told["spent"] == told["other"] == ("EUR", 100) and told["measured"] == told["score"] == ("", 1)
+    report = done["trial"]
+    assert "spent, 1/100 EUR" in report.text and "spent, 1/100 EUR" in report.html
+    spent = shown["spent"]
+    assert repr(spent).startswith(f"Output('spent', value={spent.value} of 1/100 EUR, sigma=")
+    for label, party, unit in (("spent", "trial", ["EUR", 100]), ("score", "registry", ["", 1])):
+        frame = done[party].outputs.to_pandas().set_index("label")
+        assert [*frame.loc[label, ["unit", "scale"]]] == unit
+    units = report.numbers.to_pandas().set_index("group").unit
+    assert units["spent"] == "1/100 EUR" and not isinstance(units["score"], str)
+    views = [view for run in tacit.simulate(study, trial.frames).runs for view in run.views]
+    simulated = {one.label: one.unit for view in views for part in view.parts for one in part.numbers}
+    assert simulated["spent"] == "1/100 EUR" and simulated["score"] == ""
 
 
 def test_a_run_of_questions_is_numpys_within_its_noise(trial, keys):

@@ -40,8 +40,8 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let settings = args.party.read("tacit match registry.toml --out spine.parquet")?;
     let (party, opened, board) = run::start(settings, &args.party)?;
     board.show(&ProgressLine::Waiting { text: format!("reading {}", party.data.display()) });
-    let done = job::run::run_match(&party, &opened, &args.out, &watch(&board));
+    let done = job::run::run_match(&party, &opened, Some(&args.out), &watch(&board));
     board.end();
-    let report = done?;
+    let (report, _) = done?;
     if args.json { output::print_json(&report) } else { output::print(&report.text()) }
 }

@@ -1,10 +1,10 @@
-//! What a match found, as Parquet: positions in a spine, or shares of joined rows.
+//! What a match found, as Parquet or as batches in memory: positions in a spine, or shares of joined rows.
 //!
 //! A file holds one party's part, so it is made for its owner alone (mode 0600) and an existing file is never
-//! replaced. The metadata `tacit` says what it is: a JSON object with the format, the study's hash, the
+//! replaced. Batches touch no file. The metadata `tacit` says what it is: a JSON object with the format, the study's hash, the
 //! protocol, the party and, for shares, how each column is put together with the other party's.
 //!
-//! | file | columns |
+//! | part | columns |
 //! |---|---|
 //! | spine | `row` (of this party's rows, from 0), `identifier` (the first one, normalised), `position` (in the spine, from 0) |
 //! | shares | `row` (joined row, from 0), `slot`, each payload column as `PARTY.NAME`, `valid` (a bit) |
@@ -16,7 +16,7 @@
 
 use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use base::Error;
 use matching::{JoinedPart, JoinedShares, PayloadTable, ShareRing, ValidEntries};
 use parquet::arrow::ArrowWriter;
@@ -72,23 +72,33 @@ pub struct Payload<'a> {
     pub own: Option<&'a PayloadTable>,
 }
 
-/// Writes where own rows lie in a spine; `identifier(row)` is the first one of a row.
+/// A party's part of a match as rows, and the columns that they have also where there are none.
+#[derive(Clone, Debug)]
+pub struct MatchedPart {
+    /// The columns, with the metadata of a file.
+    pub schema: SchemaRef,
+    /// The rows.
+    pub batches: Vec<RecordBatch>,
+}
+
+/// Where own rows lie in a spine; `identifier(row)` is the first one of a row. Written to a file, or without
+/// one returned.
 ///
 /// # Errors
 /// When the file is there already or cannot be written.
 pub fn spine(
-    path: &Path,
+    path: Option<&Path>,
     about: &About,
     identifier: &dyn Fn(usize) -> String,
     positions: &[u32],
-) -> Result<(), Error> {
+) -> Result<Option<MatchedPart>, Error> {
     let field = |name: &str, ty| Field::new(name, ty, false);
     let fields = vec![
         field("row", DataType::UInt64),
         field("identifier", DataType::Utf8),
         field("position", DataType::UInt32),
     ];
-    let mut out = Writer::create(path, about, fields)?;
+    let mut out = PartWriter::create(path, about, fields)?;
     for (at, piece) in (0..).step_by(BATCH as usize).zip(positions.chunks(BATCH as usize)) {
         let rows = at..at + piece.len();
         out.write(vec![
@@ -100,16 +110,17 @@ pub fn spine(
     out.finish()
 }
 
-/// Writes what this party holds of joined rows. `about.columns` is filled in.
+/// What this party holds of joined rows. `about.columns` is filled in. Written to a file, or without one
+/// returned.
 ///
 /// # Errors
 /// When the file is there already or cannot be written.
 pub fn shares(
-    path: &Path,
+    path: Option<&Path>,
     about: &About,
     joined: &JoinedShares,
     payloads: [Payload<'_>; 2],
-) -> Result<(), Error> {
+) -> Result<Option<MatchedPart>, Error> {
     let mut columns = Vec::new();
     let [first, second] = joined.parts.each_ref().map(|part| match part {
         JoinedPart::Shared(table) => table.whole().map(Some),
@@ -133,7 +144,7 @@ pub fn shares(
         ValidEntries::Shared(bits) | ValidEntries::Mine(bits) => Some(bits),
     };
     fields.extend(valid.map(|_| Field::new("valid", DataType::Boolean, false)));
-    let mut out = Writer::create(path, &about, fields)?;
+    let mut out = PartWriter::create(path, &about, fields)?;
     let (slots, entries) = (u64::from(joined.slots), joined.rows * u64::from(joined.slots));
     for at in (0..entries).step_by(BATCH as usize) {
         let piece = at..entries.min(at + BATCH);
@@ -226,41 +237,65 @@ impl Source<'_> {
     }
 }
 
-/// A Parquet file that is being written.
-struct Writer {
-    shown: String,
-    schema: Arc<Schema>,
-    writer: ArrowWriter<File>,
+/// A part that is being made.
+struct PartWriter {
+    schema: SchemaRef,
+    to: PartSink,
 }
 
-impl Writer {
-    fn create(path: &Path, about: &About, fields: Vec<Field>) -> Result<Self, Error> {
-        let shown = path.display().to_string();
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let file = file.map_err(|e| match e.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::input(format!(
-                "{shown} is there already, and a match never replaces a file; move it away or write elsewhere"
-            )),
-            _ => Error::io(format!("cannot create {shown}"), &e),
-        })?;
-        let text = serde_json::to_string(about).map_err(|e| failed(&shown, &e))?;
-        let about = KeyValue::new("tacit".to_owned(), text.clone());
-        let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![about])).build();
+enum PartSink {
+    /// What the file is called, and its rows.
+    File(String, Box<ArrowWriter<File>>),
+    Memory(Vec<RecordBatch>),
+}
+
+impl PartWriter {
+    fn create(path: Option<&Path>, about: &About, fields: Vec<Field>) -> Result<Self, Error> {
+        let text = serde_json::to_string(about)
+            .map_err(|e| Error::misuse(format!("what a match says of its part: {e}")))?;
         let schema = Arc::new(Schema::new_with_metadata(fields, [("tacit", text.clone())]));
-        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties));
-        let writer = writer.map_err(|e| failed(&shown, &e))?;
-        Ok(Self { shown, schema, writer })
+        let to = match path {
+            Some(path) => {
+                let (shown, file) = (path.display().to_string(), created(path)?);
+                let about = KeyValue::new("tacit".to_owned(), text);
+                let properties =
+                    WriterProperties::builder().set_key_value_metadata(Some(vec![about])).build();
+                let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties));
+                PartSink::File(shown.clone(), Box::new(writer.map_err(|e| failed(&shown, &e))?))
+            }
+            None => PartSink::Memory(Vec::new()),
+        };
+        Ok(Self { schema, to })
     }
 
     fn write(&mut self, arrays: Vec<ArrayRef>) -> Result<(), Error> {
-        let batch = RecordBatch::try_new(self.schema.clone(), arrays).map_err(|e| failed(&self.shown, &e))?;
-        self.writer.write(&batch).map_err(|e| failed(&self.shown, &e))
+        let batch = RecordBatch::try_new(self.schema.clone(), arrays)
+            .map_err(|e| Error::misuse(format!("rows of a match: {e}")))?;
+        match &mut self.to {
+            PartSink::File(shown, writer) => writer.write(&batch).map_err(|e| failed(shown, &e))?,
+            PartSink::Memory(batches) => batches.push(batch),
+        }
+        Ok(())
     }
 
-    fn finish(self) -> Result<(), Error> {
-        let Self { shown, writer, .. } = self;
-        writer.close().map(|_| ()).map_err(|e| failed(&shown, &e))
+    fn finish(self) -> Result<Option<MatchedPart>, Error> {
+        match self.to {
+            PartSink::File(shown, writer) => writer.close().map(|_| None).map_err(|e| failed(&shown, &e)),
+            PartSink::Memory(batches) => Ok(Some(MatchedPart { schema: self.schema, batches })),
+        }
     }
+}
+
+/// A new file for its owner alone.
+fn created(path: &Path) -> Result<File, Error> {
+    let shown = path.display();
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.map_err(|e| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => Error::input(format!(
+            "{shown} is there already, and a match never replaces a file; move it away or write elsewhere"
+        )),
+        _ => Error::io(format!("cannot create {shown}"), &e),
+    })
 }
 
 fn failed(path: &str, error: &dyn std::fmt::Display) -> Error {
@@ -301,13 +336,19 @@ mod tests {
     fn a_spine_is_written_once_and_for_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spine.parquet");
-        spine(&path, &about(), &|row| format!("id {row}"), &[7, 2]).unwrap();
-        let (batch, _) = read(&path);
+        let identifier = |row| format!("id {row}");
+        assert!(spine(Some(&path), &about(), &identifier, &[7, 2]).unwrap().is_none());
+        let (batch, text) = read(&path);
         assert_eq!(batch.column(2).as_primitive::<UInt32Type>().values().to_vec(), [7, 2]);
         assert_eq!(batch.column(1).as_string::<i32>().value(1), "id 1");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let again = spine(&path, &about(), &|_| String::new(), &[]).unwrap_err().to_string();
+        let again = spine(Some(&path), &about(), &|_| String::new(), &[]).unwrap_err().to_string();
         assert!(again.contains("is there already"), "{again}");
+        // Rows that are handed over say the same of themselves.
+        let part = spine(None, &about(), &identifier, &[7, 2]).unwrap().unwrap();
+        assert_eq!(part.batches[0].columns(), batch.columns());
+        assert_eq!(part.schema.metadata()["tacit"], text);
+        assert_eq!(part.schema.fields(), batch.schema().fields());
     }
 
     #[test]
@@ -332,8 +373,12 @@ mod tests {
         };
         let names = [vec!["t".to_owned()], vec!["x".to_owned(), "y".to_owned()]];
         let payload = |party, i: usize, own| Payload { party, names: &names[i], own };
-        shares(&path, &about(), &joined, [payload("a", 0, Some(&own)), payload("b", 1, None)]).unwrap();
+        let made = |path: Option<&Path>| {
+            shares(path, &about(), &joined, [payload("a", 0, Some(&own)), payload("b", 1, None)]).unwrap()
+        };
+        assert!(made(Some(&path)).is_none());
         let (batch, text) = read(&path);
+        assert_eq!(made(None).unwrap().batches[0].columns(), batch.columns());
         let names: Vec<String> = batch.schema().fields().iter().map(|f| f.name().clone()).collect();
         assert_eq!(names, ["row", "slot", "a.t", "b.x", "b.y", "valid"]);
         assert!(text.contains("\"shared\":\"clear\"") && text.contains("\"shared\":\"add\""), "{text}");

@@ -126,6 +126,7 @@ fn program_outputs(
 ) -> Result<Vec<ProgramOutput>, Error> {
     let origins = origins(&program.release);
     let made_up = if dummies { of_made_up_rows(program) } else { vec![false; origins.len()] };
+    let counted = program.counted_in();
     let output = |(index, value): &(usize, i128)| {
         let output = &program.outputs[*index];
         let node = program.release.node(output.value);
@@ -146,6 +147,8 @@ fn program_outputs(
             mixed: origin.noised && origin.raw,
             made_up: made_up[output.value.index()],
             key,
+            unit: counted[output.value.index()].unit.to_string(),
+            scale: counted[output.value.index()].scale,
         })
     };
     numbers.iter().map(output).collect()

@@ -54,7 +54,8 @@ fn both(world: &World) -> [Result<MatchReport, Error>; 2] {
     std::thread::scope(|scope| {
         let one = |i: usize| {
             let (party, file) = (&world.parties[i], file(world, i));
-            scope.spawn(move || run_match(party, &Opened::of(party)?, &file, &Watch::none()))
+            let run = move || run_match(party, &Opened::of(party)?, Some(&file), &Watch::none());
+            scope.spawn(move || run().map(|(report, _)| report))
         };
         [0, 1].map(one).map(|thread| thread.join().unwrap())
     })
@@ -182,7 +183,7 @@ fn what_does_not_fit_is_refused_before_anybody_is_met() {
     let refused = |world: &World| {
         let party = &world.parties[0];
         Opened::of(party)
-            .and_then(|opened| run_match(party, &opened, &file(world, 0), &Watch::none()))
+            .and_then(|opened| run_match(party, &opened, Some(&file(world, 0)), &Watch::none()))
             .unwrap_err()
     };
     let with_columns = world(&|s| s.replace("\"ps3i\"", "\"pid\""));
@@ -197,15 +198,13 @@ fn what_does_not_fit_is_refused_before_anybody_is_met() {
     std::fs::write(file(&world, 0), "something").unwrap();
     assert!(refused(&world).to_string().contains("is there already"));
     let nowhere = world.folder.path().join("none/part.parquet");
-    let error =
-        run_match(&world.parties[0], &Opened::of(&world.parties[0]).unwrap(), &nowhere, &Watch::none())
-            .unwrap_err()
-            .to_string();
+    let party = &world.parties[0];
+    let error = run_match(party, &Opened::of(party).unwrap(), Some(&nowhere), &Watch::none()).unwrap_err();
+    let error = error.to_string();
     assert!(error.contains("change --out"), "{error}");
     let mut strict = world.parties[0].clone();
     strict.policy = PartyPolicy::default();
-    let error =
-        run_match(&strict, &Opened::of(&strict).unwrap(), &world.folder.path().join("new"), &Watch::none())
-            .unwrap_err();
+    let new = world.folder.path().join("new");
+    let error = run_match(&strict, &Opened::of(&strict).unwrap(), Some(&new), &Watch::none()).unwrap_err();
     assert!(error.to_string().contains("does not allow studies of kind \"match\""), "{error}");
 }

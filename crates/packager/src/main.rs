@@ -35,14 +35,8 @@ const ELF_INTERPRETER: u32 = 3;
 enum PackagerArgs {
     /// Makes the packages of built programs
     Programs(ProgramArgs),
-    /// Writes the licences of everything in the Python package
-    Wheel {
-        /// The file that gets them
-        out: PathBuf,
-        /// The target that it is built for
-        #[arg(long)]
-        target: String,
-    },
+    /// Writes the licences and the list of parts of everything in the Python package
+    Wheel(WheelArgs),
 }
 
 #[derive(Debug, Args)]
@@ -65,6 +59,21 @@ struct ProgramArgs {
     unnamed: Vec<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct WheelArgs {
+    /// The folder that gets them
+    out: PathBuf,
+    /// The target that it is built for
+    #[arg(long)]
+    target: String,
+    /// The commit of the sources
+    #[arg(long)]
+    commit: String,
+    /// The time of that commit, in seconds since 1970
+    #[arg(long)]
+    epoch: u64,
+}
+
 /// What one build is called.
 struct PackagedBuild {
     version: String,
@@ -74,6 +83,10 @@ struct PackagedBuild {
 }
 
 impl PackagedBuild {
+    fn of(commit: String, epoch: u64, target: String) -> Self {
+        Self { version: env!("CARGO_PKG_VERSION").to_owned(), commit, epoch, target }
+    }
+
     /// The CPU in the names of files.
     fn cpu(&self) -> &str {
         self.target.split('-').next().unwrap_or_default()
@@ -84,23 +97,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(".");
     match PackagerArgs::parse() {
         PackagerArgs::Programs(args) => packages(root, args),
-        PackagerArgs::Wheel { out, target } => {
-            let parts = LinkedParts::of_workspace(root, &target, &[MODULE])?;
-            let what = concat!("tacit ", env!("CARGO_PKG_VERSION"), " for Python");
-            fs::write(&out, licences::text(root, what, &parts)?)
-                .map_err(|e| format!("cannot write {}: {e}", out.display()).into())
-        }
+        PackagerArgs::Wheel(args) => wheel(root, args),
     }
+}
+
+/// What `make wheel` puts into the wheel besides what maturin does.
+fn wheel(root: &Path, args: WheelArgs) -> Result<(), Box<dyn Error>> {
+    let build = PackagedBuild::of(args.commit, args.epoch, args.target);
+    let parts = LinkedParts::of_workspace(root, &build.target, &[MODULE])?;
+    let copyright = licences::text(root, &format!("tacit {} for Python", build.version), &parts)?;
+    let list = sbom::document(&build, &parts, &[MODULE])?;
+    for (name, bytes) in [("COPYRIGHT", copyright), ("tacit.cdx.json", list)] {
+        let path = args.out.join(name);
+        fs::write(&path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// All of `make dist`.
 fn packages(root: &Path, args: ProgramArgs) -> Result<(), Box<dyn Error>> {
-    let build = PackagedBuild {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: args.commit,
-        epoch: args.epoch,
-        target: args.target,
-    };
+    let build = PackagedBuild::of(args.commit, args.epoch, args.target);
     let mut programs = Vec::new();
     for name in PROGRAMS {
         let bytes = read(&args.built.join(name))?;
@@ -128,7 +144,7 @@ fn packages(root: &Path, args: ProgramArgs) -> Result<(), Box<dyn Error>> {
             format!("tacit-{version}-{cpu}-rootfs.tar.gz"),
             image(&programs, &copyright).tar_gz("", "", build.epoch)?,
         ),
-        (format!("tacit-{version}.cdx.json"), sbom::document(&build, &parts)?),
+        (format!("tacit-{version}.cdx.json"), sbom::document(&build, &parts, &SHIPPED)?),
         ("COPYRIGHT".to_owned(), copyright),
     ];
     write(&args.out, &files)
@@ -208,7 +224,7 @@ fn fit_to_ship(program: &[u8], unnamed: &[PathBuf]) -> Result<(), String> {
         let name = folder.as_os_str().as_encoded_bytes();
         if !name.is_empty() && program.windows(name.len()).any(|at| at == name) {
             return Err(format!(
-                "names the folder {}, so it would have other bytes when built elsewhere; packaging/build.sh \
+                "names the folder {}, so it would have other bytes when built elsewhere; packaging/same.sh \
                  must map this folder to another name",
                 folder.display()
             ));

@@ -1,4 +1,5 @@
-//! The list of parts, in CycloneDX 1.5: what is in the programs, what worked on them, and who needs whom.
+//! The list of parts, in CycloneDX 1.5: what is in the programs or the wheel, what worked on it, and who
+//! needs whom.
 
 use crate::PackagedBuild;
 use crate::parts::{LinkedPart, LinkedParts};
@@ -6,14 +7,19 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::error::Error;
 
-/// The document, without a serial number: the same build has the same bytes.
+/// The document of what is made of the packages `shipped`, without a serial number: the same build has the
+/// same bytes.
 ///
 /// # Errors
 /// A time that no calendar has.
-pub fn document(build: &PackagedBuild, parts: &LinkedParts) -> Result<Vec<u8>, Box<dyn Error>> {
+pub fn document(
+    build: &PackagedBuild,
+    parts: &LinkedParts,
+    shipped: &[&str],
+) -> Result<Vec<u8>, Box<dyn Error>> {
     let time = Timestamp::from_second(i64::try_from(build.epoch)?)?;
     let root = format!("pkg:generic/tacit@{}", build.version);
-    let shipped = parts.by_id.values().filter(|part| ["cli", "launcher"].contains(&part.name.as_str()));
+    let shipped = parts.by_id.values().filter(|part| shipped.contains(&part.name.as_str()));
     let mut first: Vec<String> = shipped.filter(|part| part.ours).map(reference).collect();
     first.sort();
     let mut edges = vec![json!({ "ref": root, "dependsOn": first })];

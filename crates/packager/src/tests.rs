@@ -22,12 +22,8 @@ fn page(path: &str) -> String {
 }
 
 fn build() -> PackagedBuild {
-    PackagedBuild {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: "1a7554963d388f7e05b7f8c43b737bfdc9278402".to_owned(),
-        epoch: 1_795_000_000,
-        target: TARGET.to_owned(),
-    }
+    let commit = "1a7554963d388f7e05b7f8c43b737bfdc9278402";
+    PackagedBuild::of(commit.to_owned(), 1_795_000_000, TARGET.to_owned())
 }
 
 fn parts() -> &'static LinkedParts {
@@ -113,8 +109,8 @@ fn debian_reads_the_package() {
 
 #[test]
 fn the_list_of_parts_is_what_the_lock_file_links() {
-    let text = sbom::document(&build(), parts()).unwrap();
-    assert_eq!(text, sbom::document(&build(), parts()).unwrap());
+    let text = sbom::document(&build(), parts(), &crate::SHIPPED).unwrap();
+    assert_eq!(text, sbom::document(&build(), parts(), &crate::SHIPPED).unwrap());
     let document: Value = serde_json::from_slice(&text).unwrap();
     let components = document["components"].as_array().unwrap();
     let names: BTreeSet<&str> = components.iter().map(|c| c["bom-ref"].as_str().unwrap()).collect();
@@ -137,6 +133,29 @@ fn the_list_of_parts_is_what_the_lock_file_links() {
     }
     let without: Vec<_> = components.iter().filter(|c| c["licenses"][0]["expression"] == "").collect();
     assert!(without.is_empty(), "{without:?}");
+}
+
+#[test]
+fn what_is_put_into_the_wheel_is_the_same_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = || {
+        let args = crate::WheelArgs {
+            out: folder.path().to_owned(),
+            target: TARGET.to_owned(),
+            commit: build().commit,
+            epoch: build().epoch,
+        };
+        crate::wheel(&root(), args).unwrap();
+        ["COPYRIGHT", "tacit.cdx.json"].map(|name| std::fs::read_to_string(folder.path().join(name)).unwrap())
+    };
+    let [copyright, list] = written();
+    assert_eq!(written(), [copyright.clone(), list.clone()]);
+    let document: Value = serde_json::from_str(&list).unwrap();
+    let first = &document["dependencies"][0]["dependsOn"];
+    assert_eq!(first, &serde_json::json!([format!("pkg:tacit/python@{}", build().version)]));
+    assert!(list.contains("pkg:cargo/pyo3@") && copyright.contains("pyo3 "));
+    let own = root().canonicalize().unwrap();
+    assert!(!list.contains(own.to_str().unwrap()) && !copyright.contains(own.to_str().unwrap()));
 }
 
 #[test]

@@ -29,6 +29,13 @@ pub fn wrapped(text: &str, columns: usize, first: &str, further: &str) -> Vec<St
     lines
 }
 
+/// Running text without the backticks that a page shows as code.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let pairs = text.matches('`').count() / 2 * 2;
+    text.replacen('`', "", pairs)
+}
+
 /// Lines of a text where those that are too long are broken; what comes of one stands under it, so many
 /// columns further in. Without a width lines stay whole.
 #[must_use]

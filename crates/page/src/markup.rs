@@ -90,6 +90,26 @@ pub fn words(name: &'static str, class: &str, words: impl AsRef<str>) -> Markup 
     element(name, if class.is_empty() { &[] } else { &attributes }, [text(words)])
 }
 
+/// An element with a class and running text. What stands between backticks in it is code; one without another
+/// stays as it is.
+pub fn prose(name: &'static str, class: &str, said: impl AsRef<str>) -> Markup {
+    let attributes = [("class", class)];
+    element(name, if class.is_empty() { &[] } else { &attributes }, spans(said.as_ref()))
+}
+
+/// Running text, as in [`prose`].
+pub fn spans(mut rest: &str) -> Vec<Markup> {
+    let mut all = Vec::new();
+    while let Some((before, (code, after))) =
+        rest.split_once('`').and_then(|(before, from)| Some((before, from.split_once('`')?)))
+    {
+        all.extend([text(before), words("code", "", code)]);
+        rest = after;
+    }
+    all.push(text(rest));
+    all
+}
+
 /// A number, with a typographic minus sign.
 pub fn number(shown: &str) -> Markup {
     text(minus(shown))
@@ -150,6 +170,18 @@ mod tests {
             ("-", "-"),
         ] {
             assert_eq!(minus(shown), expected);
+        }
+    }
+
+    #[test]
+    fn what_stands_between_backticks_is_code() {
+        for (said, expected) in [
+            ("by `a <b`, or `c`.", "by <code>a &lt;b</code>, or <code>c</code>."),
+            ("a ` alone", "a ` alone"),
+            ("`a` and a ` alone", "<code>a</code> and a ` alone"),
+            ("none", "none"),
+        ] {
+            assert_eq!(prose("li", "", said).into_string(), format!("<li>{expected}</li>"));
         }
     }
 

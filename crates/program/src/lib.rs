@@ -12,6 +12,7 @@ pub mod asking;
 mod bounds;
 mod builder;
 mod cells;
+mod counted;
 mod derived;
 pub mod entries;
 pub mod eval;
@@ -31,6 +32,7 @@ pub use analysis::{NodeFacts, ValueRange};
 pub use bounds::ColumnBound;
 pub use builder::ProgramBuilder;
 pub use cells::{DecimalError, decimal};
+pub use counted::CountedIn;
 pub use derived::{DerivedOutput, DerivedStatistic, SumPlace, Variable, regression_sums};
 pub use graph::{
     CellForm, CellKind, Class, ColumnSource, DEGREE, DifferenceStatistic, Holder, List, Lookup,

@@ -13,10 +13,9 @@ mod tokens;
 
 use crate::graph::{List, Lookup, NodeSection, OpNode, RowFold, RowOrder};
 use crate::names::{Spot, TextPlace, is_name};
-use crate::{Class, NodeFacts, NodeId, Op, OutputValue, Program, ValueType, Viewer};
+use crate::{Class, CountedIn, NodeFacts, NodeId, Op, OutputValue, Program, ValueType, Viewer};
 use ask::Ask;
 use base::{Error, PartyId, limits};
-use counted::CountedIn;
 pub use draft::TextDraft;
 use std::collections::HashMap;
 use tokens::{TextFault, Tokens, tokens};

@@ -12,6 +12,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use data::RowStream;
+use job::export::MatchedPart;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -175,6 +176,13 @@ impl ShownTable {
         let _ = requested_schema;
         let batches = RecordBatchIterator::new(self.batches.clone().into_iter().map(Ok), self.schema.clone());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
+    }
+}
+
+impl ShownTable {
+    /// A party's part of a match.
+    pub(crate) fn of_part(part: MatchedPart) -> Self {
+        Self { schema: part.schema, batches: part.batches }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A party of a study, and what it does.
 
-use crate::arrow::GivenRows;
+use crate::arrow::{GivenRows, ShownTable};
 use crate::errors::{exception, misused, raised, raised_by};
 use crate::reports::ReportHandle;
 use crate::studies::{Printed, StudyHandle, checked, json};
@@ -178,22 +178,24 @@ impl PartyHandle {
     }
 
     /// This party's half of a match, whose part goes to the Parquet file `out`, by workers there: what `tacit
-    /// match --json` prints.
+    /// match --json` prints, and without a file the part.
     #[pyo3(signature = (data, out_by, said, listener = None, stop = None))]
     fn r#match(
         &self,
         py: Python<'_>,
         data: Option<GivenData>,
-        out_by: (PathBuf, Option<GivenWorkers>),
+        out_by: (Option<PathBuf>, Option<GivenWorkers>),
         said: Said,
         listener: Option<Py<PyAny>>,
         stop: Option<&StopHandle>,
-    ) -> PyResult<String> {
+    ) -> PyResult<(String, Option<ShownTable>)> {
         let (ready, (out, workers)) = (self.ready(py, data, said)?, out_by);
         let workers = GivenWorkers::place(workers);
         let done = watched(py, (listener, stop), move |teller| {
             let (party, opened) = ready.open()?;
-            json(&job::run::run_match(&party, &opened, &out, &teller.watch(workers))?)
+            let (report, part) =
+                job::run::run_match(&party, &opened, out.as_deref(), &teller.watch(workers))?;
+            Ok::<_, Error>((json(&report)?, part.map(ShownTable::of_part)))
         })?;
         done.map_err(|e| self.raised(py, &e))
     }

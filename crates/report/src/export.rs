@@ -448,6 +448,7 @@ fn of_output(output: &ProgramOutput) -> NumberRow {
         group: Field::text(&output.label),
         quantity: Field::text(if output.key.is_some() { "key" } else { "output" }),
         value,
+        unit: Field::text(&wording::parts_of(output.scale, &output.unit)),
         kind: Field::text("released"),
         noise: Field::text(if output.is_exact() { "exact" } else { "noised" }),
         sigma: output.sigma.as_deref().map_or(Field::Empty, sigma),

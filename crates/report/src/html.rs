@@ -16,7 +16,7 @@ pub(crate) use plots::stripes;
 use crate::wording::{self, IntervalVerdict, KeptView, MeanScale, label};
 use crate::{DerivedView, LiftView, ProgramList, ProgramOutput, PublicReport, ResultView, RunReport};
 use base::clean;
-use page::markup::{Markup, element, text, words};
+use page::markup::{Markup, element, prose, text, words};
 
 /// Nothing but the page's own style may load, whatever a browser or an editor of the file adds.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
@@ -119,12 +119,12 @@ fn headed(heading: &'static str, title: &str, parts: impl IntoIterator<Item = Ma
     element("section", &[], [words(heading, "", title)].into_iter().chain(parts))
 }
 
-fn paragraph(class: &str, words: impl AsRef<str>) -> Markup {
-    page::markup::words("p", class, words)
+fn paragraph(class: &str, said: impl AsRef<str>) -> Markup {
+    prose("p", class, said)
 }
 
 fn list(items: &[String]) -> Markup {
-    element("ul", &[], items.iter().map(|item| words("li", "", item)))
+    element("ul", &[], items.iter().map(|item| prose("li", "", item)))
 }
 
 fn header(report: &RunReport) -> Markup {

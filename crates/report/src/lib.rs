@@ -340,6 +340,13 @@ pub struct ProgramOutput {
     /// Where the value is the index of a row: the row's public key. Row 0 where no row was found.
     #[serde(default)]
     pub key: Option<String>,
+    /// The unit of the columns that it is made of. Absent where no column says one or it is not kept, and in
+    /// reports of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// How many whole parts make one unit: the value, and its sigma, are in parts. Absent where it is 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub scale: u32,
 }
 
 impl ProgramOutput {

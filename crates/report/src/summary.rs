@@ -14,7 +14,7 @@ use crate::{
     StageReport,
 };
 use base::clean;
-use page::lines::wrapped;
+use page::lines::{plain, wrapped};
 use page::numbers::{
     bytes, count, duration, handled, p_value, percent, power, rho, scaled, short, significant,
 };
@@ -594,8 +594,7 @@ fn program_table(out: &mut SummaryText, title: &str, outputs: &[ProgramOutput]) 
     }
     let values = wording::output_values(outputs);
     let wide = widest(&values, VIEW_WIDTH);
-    let labels: Vec<&str> = outputs.iter().map(|output| output.label.as_str()).collect();
-    let labels = wording::told_apart(&labels, LABEL_CHARS);
+    let labels = wording::output_names(outputs, LABEL_CHARS);
     let width = widest(&labels, LABEL_WIDTH - 2).max(title.len() - 2);
     let (under, fits) = (width + 2, width + wide + 19 <= out.columns);
     let heading = format!("  {title:<under$} {:>wide$}   noise sigma", "value");
@@ -727,12 +726,12 @@ fn row_line(out: &mut SummaryText, fits: bool, row: &str, (indent, name): (usize
 
 /// Running text; all lines but the first stand two further in.
 fn paragraph(out: &mut SummaryText, indent: &str, text: &str) {
-    let lines = wrapped(text, out.columns, indent, &format!("{indent}  "));
+    let lines = wrapped(&plain(text), out.columns, indent, &format!("{indent}  "));
     lines.iter().for_each(|text| line(out, text));
 }
 
 /// What is said of something with a name, under each other.
 fn named(out: &mut SummaryText, name: &str, text: &str) {
-    let lines = wrapped(text, out.columns, &format!("  {name:<10}"), &" ".repeat(12));
+    let lines = wrapped(&plain(text), out.columns, &format!("  {name:<10}"), &" ".repeat(12));
     lines.iter().for_each(|text| line(out, text));
 }

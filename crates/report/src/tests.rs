@@ -115,6 +115,8 @@ fn a_public_result_names_no_row_and_promises_no_noise_that_is_not_there() {
         mixed: false,
         made_up: false,
         key: Some("c136".into()),
+        unit: String::new(),
+        scale: 1,
     };
     report.public =
         Some(ResultView::Program { outputs: vec![output], lists: Vec::new(), derived: Vec::new() });

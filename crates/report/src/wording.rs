@@ -474,6 +474,25 @@ pub fn noise(output: &ProgramOutput) -> String {
     if output.made_up { noise + ", made-up rows counted" } else { noise }
 }
 
+/// A unit as a number counts it: `EUR`, `1/100 EUR`, `1/100`; nothing of a bare number.
+pub fn parts_of(scale: u32, unit: &str) -> String {
+    let parts = if scale > 1 { format!("1/{scale}") } else { String::new() };
+    let unit = label(unit);
+    if parts.is_empty() || unit.is_empty() { parts + &unit } else { format!("{parts} {unit}") }
+}
+
+/// What outputs are called in a table, of at most `most` characters before the unit: `sum of costs, 1/100 EUR`.
+pub fn output_names(outputs: &[ProgramOutput], most: usize) -> Vec<String> {
+    let labels: Vec<&str> = outputs.iter().map(|output| output.label.as_str()).collect();
+    let named = told_apart(&labels, most).into_iter().zip(outputs);
+    named
+        .map(|(name, output)| match parts_of(output.scale, &output.unit) {
+            unit if unit.is_empty() => name,
+            unit => format!("{name}, {unit}"),
+        })
+        .collect()
+}
+
 /// The values of outputs for a reader. The key of a row says more than its index.
 pub fn output_values(outputs: &[ProgramOutput]) -> Vec<String> {
     let raw: Vec<&String> =

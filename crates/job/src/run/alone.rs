@@ -1,5 +1,5 @@
-//! A match by itself (`tacit match`): rows are brought together, and each party keeps its part as a Parquet
-//! file.
+//! A match by itself (`tacit match`): rows are brought together, and each party keeps its part, as a Parquet
+//! file or as rows in memory.
 
 use super::join::{REAL, owned};
 use super::matched::{MatchedRows, Placed};
@@ -7,7 +7,7 @@ use super::owner::OwnerRun;
 use super::{Watch, in_time, meet, places, ready, stage_lines, stopped, warn};
 use crate::budget;
 use crate::compose::nobody_matched;
-use crate::export::{self, About, Payload};
+use crate::export::{self, About, MatchedPart, Payload};
 use crate::prepare::{self, Checked, Opened};
 use crate::stages::matching::MatchStage;
 use base::{Error, PartyId};
@@ -32,8 +32,9 @@ pub struct MatchReport {
     pub hash: String,
     /// This party.
     pub party: String,
-    /// Where this party's part is.
-    pub file: PathBuf,
+    /// Where this party's part is; absent where it was handed over as rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
     /// Positions of the spine, or joined rows.
     pub rows: u64,
     /// What all learnt besides.
@@ -48,16 +49,16 @@ pub struct MatchReport {
 }
 
 /// Runs this party's half of a study of kind `match`, and writes its part to `file`, which must not be there
-/// yet.
+/// yet. Without a file the part comes back as rows, and lies in memory alone.
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
 pub fn run_match(
     party: &PartySetup,
     opened: &Opened,
-    file: &Path,
+    file: Option<&Path>,
     watch: &Watch,
-) -> Result<MatchReport, Error> {
+) -> Result<(MatchReport, Option<MatchedPart>), Error> {
     let mut all = prepare::check(party, opened)?;
     let (Some(checked), true) = (all.pop(), all.is_empty()) else {
         return Err(Error::misuse("a study that only matches is one run"));
@@ -69,17 +70,7 @@ pub fn run_match(
             checked.study.name
         )));
     }
-    if file.exists() {
-        return Err(Error::input(format!(
-            "{} is there already, and a match never replaces a file; name another with --out",
-            file.display()
-        )));
-    }
-    // Before anybody is met and anything is charged.
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::tempfile_in(folder).map_err(|e| {
-        Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e)
-    })?;
+    file.map_or(Ok(()), expect_new_file)?;
     let mut all = [checked];
     budget::check_consent(party, &mut all)?;
     let [checked] = &all;
@@ -94,13 +85,28 @@ pub fn run_match(
     run.match_only(file)
 }
 
+/// Before anybody is met and anything is charged.
+fn expect_new_file(file: &Path) -> Result<(), Error> {
+    if file.exists() {
+        return Err(Error::input(format!(
+            "{} is there already, and a match never replaces a file; name another with --out",
+            file.display()
+        )));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made = tempfile::tempfile_in(folder);
+    made.map(|_| ())
+        .map_err(|e| Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e))
+}
+
 impl MatchReport {
     /// For people: what there is, what was disclosed, and what it cost.
     #[must_use]
     pub fn text(&self) -> String {
         let Self { study, hash, rows, disclosed, .. } = self;
+        let file = self.file.as_ref().map_or_else(String::new, |file| format!(", {}", file.display()));
         let mut lines = vec![
-            format!("{} ({hash}): {rows} rows, {}", wording::label(study), self.file.display()),
+            format!("{} ({hash}): {rows} rows{file}", wording::label(study)),
             format!("disclosed: {}", wording::sizes(disclosed)),
         ];
         if let Some(dummies) = &disclosed.dummies {
@@ -123,11 +129,11 @@ impl MatchReport {
 }
 
 impl OwnerRun<'_> {
-    fn match_only(mut self, file: &Path) -> Result<MatchReport, Error> {
+    fn match_only(mut self, file: Option<&Path>) -> Result<(MatchReport, Option<MatchedPart>), Error> {
         self.match_steps(file).map_err(|error| stopped(self.farewell.as_ref(), error))
     }
 
-    fn match_steps(&mut self, file: &Path) -> Result<MatchReport, Error> {
+    fn match_steps(&mut self, file: Option<&Path>) -> Result<(MatchReport, Option<MatchedPart>), Error> {
         let start = Instant::now();
         self.count_run()?;
         let agreement = self.agree(None)?;
@@ -135,26 +141,27 @@ impl OwnerRun<'_> {
         let Checked { study, built, engines, rows, .. } = self.checked;
         let stage = MatchStage::new(study, built, engines, [rows.len(); 2])?;
         let MatchedRows { rows, disclosed } = self.place_rows(&stage, (&agreement, None))?;
-        self.export(&rows, file)?;
+        let part = self.export(&rows, file)?;
         self.part()?;
         self.session.finish()?;
         let checked = &self.checked;
-        Ok(MatchReport {
+        let report = MatchReport {
             format: MATCH_FORMAT.to_owned(),
             study: checked.study.name.clone(),
             hash: checked.hash.to_string(),
             party: checked.roster.name(checked.me),
-            file: file.to_owned(),
+            file: file.map(Path::to_owned),
             rows: rows.count(),
             warnings: nobody_matched(&disclosed).into_iter().collect(),
             disclosed,
             stages: self.log.all().to_vec(),
             seconds: start.elapsed().as_secs_f64(),
-        })
+        };
+        Ok((report, part))
     }
 
-    /// Writes this party's part of the match.
-    fn export(&self, rows: &Placed, file: &Path) -> Result<(), Error> {
+    /// Writes this party's part of the match, or hands it over.
+    fn export(&self, rows: &Placed, file: Option<&Path>) -> Result<Option<MatchedPart>, Error> {
         let checked = &self.checked;
         let about = About {
             format: export::FORMAT,

@@ -5,7 +5,7 @@ use crate::interpret::{Seen, view};
 use crate::prepare::Built;
 use base::Error;
 use privacy::scales::Scales;
-use program::{DerivedOutput, DerivedStatistic, Op, Viewer};
+use program::{CountedIn, DerivedOutput, DerivedStatistic, Op, OutputValue, Viewer};
 use release::normal;
 use release::rational::to_f64;
 use report::{CellView, DerivedView, LiftView, ResultView, wording};
@@ -113,9 +113,12 @@ impl NumberReader<'_> {
             let node = program.release.node(program.outputs[output].value);
             matches!(node.op, Op::Noised(..))
         };
-        let outputs = values.iter().map(|(output, _)| NumberName {
-            behind: !derived.is_empty() && is_noised(*output),
-            ..name(&program.outputs[*output].label, "output", "")
+        let counted = program.counted_in();
+        let outputs = values.iter().map(|(output, _)| {
+            let OutputValue { label, value, .. } = &program.outputs[*output];
+            let CountedIn { scale, unit, .. } = &counted[value.index()];
+            let behind = !derived.is_empty() && is_noised(*output);
+            NumberName { behind, ..name(label, "output", &wording::parts_of(*scale, unit)) }
         });
         let outputs = outputs.collect();
         let part = |name: &str, title: &str, numbers| PartName {

@@ -1,4 +1,4 @@
-//! What the values of the row section are counted in: parts of one, a unit, or places in a list of labels.
+//! Operations on values of the row section that are counted in different things.
 //!
 //! Two values are compared, chosen between or added by the numbers that they hold. Of two lists, units or
 //! scales these numbers say different things, so the operation is refused. `shl NAME 0` is the number alone.
@@ -6,18 +6,6 @@
 use super::Parser;
 use crate::names::quote;
 use crate::{NodeId, Op};
-use std::sync::Arc;
-
-/// What a value is counted in.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct CountedIn {
-    /// Parts of one.
-    scale: u32,
-    /// Empty where no column says one.
-    unit: Arc<str>,
-    /// The column that has its labels.
-    labels: Option<u32>,
-}
 
 impl Parser {
     /// Parts of one that a value is counted in: those of the columns that it is made of by operations that
@@ -94,41 +82,10 @@ impl Parser {
     }
 
     fn is_constant(&self, value: NodeId) -> bool {
-        matches!(self.program.row.node(value).op, Op::Const(_))
+        self.program.row.is_constant(value)
     }
 
     fn count_in(&mut self) {
-        for id in self.counted_in.len()..self.program.row.nodes.len() {
-            let counted = self.counted_by(&self.program.row.nodes[id].op);
-            self.counted_in.push(counted);
-        }
-    }
-
-    fn counted_by(&self, op: &Op) -> CountedIn {
-        let none = || CountedIn { scale: 1, unit: "".into(), labels: None };
-        let of = |id: &NodeId| self.counted_in[id.index()].clone();
-        let of_both = |a: &NodeId, b: &NodeId| match (self.is_constant(*a), self.is_constant(*b)) {
-            (true, _) => of(b),
-            (_, true) => of(a),
-            _ => {
-                let [a, b] = [of(a), of(b)];
-                let labels = a.labels.filter(|_| b.labels.is_some());
-                match (a.scale, &a.unit) == (b.scale, &b.unit) {
-                    true => CountedIn { labels, ..a },
-                    false => CountedIn { labels, ..none() },
-                }
-            }
-        };
-        match op {
-            Op::Column(c) => {
-                let cells = &self.program.columns[*c as usize].cells;
-                let labels = (!cells.labels().is_empty()).then_some(*c);
-                CountedIn { scale: cells.scale(), unit: cells.unit.as_str().into(), labels }
-            }
-            Op::Clamp(a, _) | Op::Cast(a) => of(a),
-            Op::Min(a, b) | Op::Max(a, b) | Op::Select(_, a, b) => of_both(a, b),
-            Op::Add(a, b) | Op::Sub(a, b) => CountedIn { labels: None, ..of_both(a, b) },
-            _ => none(),
-        }
+        self.program.count_rows_in(&mut self.counted_in);
     }
 }

@@ -276,6 +276,8 @@ pub fn program() -> RunReport {
         mixed: false,
         made_up: label == "customers of both",
         key: None,
+        unit: if label.contains("owed") { "EUR".into() } else { String::new() },
+        scale: if label == "sum owed" { 100 } else { 1 },
     };
     report.view = ResultView::Program {
         outputs: vec![

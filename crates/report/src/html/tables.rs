@@ -4,13 +4,14 @@ use super::paragraph;
 use crate::wording;
 use crate::wording::{
     DerivedGroup, LABEL_CHARS, MeanScale, NO_NOISE, amount, capital, cell_names, charged_to, drew_the_noise,
-    label, noise, noise_of, output_values, quantity, quantity_title, relative, spent, told_apart,
+    label, noise, noise_of, output_names, output_values, quantity, quantity_title, relative, spent,
+    told_apart,
 };
 use crate::{
     CellView, DerivedView, LiftView, ProgramList, ProgramOutput, PublicTerms, RunReport, StageReport,
     StudyInfo,
 };
-use page::markup::{Markup, element, minus, number, text, words};
+use page::markup::{Markup, element, minus, number, spans, text, words};
 use page::numbers::{
     MISSING, bytes, count, duration, grouped, p_value, percent, power, rho, scaled, short, significant, up,
 };
@@ -88,11 +89,11 @@ fn rows<N: AsRef<str>>(named: impl IntoIterator<Item = (N, Vec<PageCell>)>) -> V
 }
 
 fn row(name: &str, cells: Vec<PageCell>) -> PageRow {
-    PageRow { heading: heading(name), cells }
+    PageRow { heading: heading([text(name)]), cells }
 }
 
-fn heading(name: &str) -> Markup {
-    element("th", &[("scope", "row")], [element("bdi", &[], [text(name)])])
+fn heading(name: impl IntoIterator<Item = Markup>) -> Markup {
+    element("th", &[("scope", "row")], [element("bdi", &[], name)])
 }
 
 fn cell(shown: &str) -> PageCell {
@@ -176,7 +177,7 @@ pub fn released(view: &LiftView) -> Markup {
                 None => "both".to_owned(),
             };
             let heading = match i {
-                0 => heading(name),
+                0 => heading([text(name)]),
                 _ => element("td", &[], []),
             };
             let shown = released.sigma.map(|sigma| significant(sigma, 3));
@@ -235,11 +236,12 @@ pub fn derived(groups: &[DerivedGroup<'_>], level: &str) -> Markup {
 /// The outputs of a program.
 pub fn outputs(outputs: &[ProgramOutput]) -> Markup {
     let columns = [("output", false), ("value", true), ("noise sigma", true)];
-    let rows = rows(outputs.iter().zip(output_values(outputs)).map(|(output, value)| {
+    let names = output_names(outputs, ROW_NAME_CHARS);
+    let rows = names.iter().zip(outputs).zip(output_values(outputs)).map(|((name, output), value)| {
         let value = if output.key.is_some() { beside(value) } else { cell(&value) };
         let class = if output.is_exact() { "said exact" } else { "said" };
-        (&output.label, vec![value, PageCell::new(class, text(noise(output)))])
-    }));
+        row(name, vec![value, PageCell::new(class, text(noise(output)))])
+    });
     table("Values revealed. Sigma is the standard deviation of the noise.", &columns, rows)
 }
 
@@ -394,7 +396,7 @@ pub fn inputs(report: &RunReport) -> Vec<Markup> {
     let shown = report.inputs.to_string();
     let rows = shown.lines().filter_map(|line| line.trim().split_once(' ')).map(|(first, rest)| {
         match first.starts_with(|c: char| c.is_ascii_digit()) {
-            true => row(rest, vec![cell(&grouped(first))]),
+            true => PageRow { heading: heading(spans(rest)), cells: vec![cell(&grouped(first))] },
             // How the file is written, not how many.
             false => row(first, vec![beside(rest)]),
         }

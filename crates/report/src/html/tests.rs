@@ -335,6 +335,25 @@ fn derived_rows(derived: &[DerivedView]) -> Vec<Vec<String>> {
     groups.iter().flat_map(|group| &group.numbers).map(row).collect()
 }
 
+/// What notes, warnings and counts call by its name in code is code on the page, and bare in text.
+#[test]
+fn no_backtick_is_shown() {
+    for (name, mut report) in all() {
+        report.warnings.push("rows lie outside `memory`".into());
+        report.own_warnings.push("is `lineage` right?".into());
+        report.inputs.filtered = 3;
+        let (page, text) = (render(&report), crate::summary::terminal(&report, 110));
+        for code in ["<code>memory</code>", "is <code>lineage</code> right?", "<code>where</code> does not"] {
+            assert!(page.contains(code), "{name}: {code}");
+        }
+        assert!(text.contains("outside memory") && text.contains("is lineage right?"), "{text}");
+        let public = crate::PublicReport::of(&report).map(|public| super::render_public(&public));
+        for shown in [page, text, public.unwrap_or_default()] {
+            assert!(!shown.contains('`'), "{name}: {shown}");
+        }
+    }
+}
+
 /// Every number of the JSON is on the page, once for each view that holds it: of what everybody sees, too.
 #[test]
 fn every_number_of_a_report_is_on_its_page() {

@@ -72,7 +72,7 @@ fn one_party() {
             "  match            402,263 rows       31.2 s   68.0 MB      12.9 k rows/s",
             "  compute          402,263 rows        7.9 s   27.0 MB      50.9 k rows/s",
             "  release               12 values     0.40 s   1.04 MB        30 values/s",
-            "  The stage `release` handled 12 values: those for all viewers.",
+            "  The stage release handled 12 values: those for all viewers.",
             "  Total 39.5 s, 96.0 MB, peak 212 MB",
         ],
     );
@@ -114,8 +114,8 @@ fn a_program() {
             "  Output                                                                                value   noise sigma",
             "    customers of both                                                                  10,422   \
              14.1, made-up rows counted",
-            "    sum owed                             -170,141,183,460,469,231,731,687,303,715,884,105,728   4,000",
-            "    owed by each                                                                          -41   \
+            "    sum owed, 1/100 EUR                  -170,141,183,460,469,231,731,687,303,715,884,105,728   4,000",
+            "    owed by each, EUR                                                                     -41   \
              computed from noised values",
             "    largest \
              limit                                                                      90,000   exact",

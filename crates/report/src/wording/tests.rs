@@ -321,6 +321,8 @@ fn labels_are_put_together_by_what_they_are() {
         mixed: false,
         made_up: false,
         key: None,
+        unit: String::new(),
+        scale: 1,
     });
     let told = sums_told(&outputs);
     assert_eq!(told[0], ["rows of cost", "2", "90.6 G"]);

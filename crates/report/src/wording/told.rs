@@ -1,11 +1,11 @@
 //! What is said of the numbers as a whole: how many there are, how often chance misleads, what noise and
 //! made-up rows do to them.
 
-use super::{MeanScale, cell_name, label, noun};
+use super::{MeanScale, cell_name, label, noun, parts_of};
 use crate::{CellView, CountView, Disclosure, LiftView, RunReport};
 use base::clean;
 use data::InputReport;
-use page::lines::wrapped;
+use page::lines::{plain, wrapped};
 use page::numbers::{count, counted, grouped, percent, short};
 
 /// How often chance alone shows a difference where several cells are looked at, and what Holm's p-values are.
@@ -36,8 +36,7 @@ pub fn unit_of(view: &LiftView, quantity: &str) -> String {
     let noun = noun(view);
     match quantity {
         "rows" | "converters" | "matches" | "clamped_users" => "people".to_owned(),
-        "value" | "reached_value" if view.scale > 1 => format!("1/{} {noun}", view.scale),
-        "value" | "reached_value" => noun,
+        "value" | "reached_value" => parts_of(view.scale, &noun),
         "conversions" | "reached_conversions" => "events".to_owned(),
         _ => String::new(),
     }
@@ -57,7 +56,7 @@ pub fn input_lines(inputs: &InputReport, columns: usize) -> Vec<String> {
     let lines = text.lines().flat_map(|text| {
         let (count, what) = text.trim().split_once(' ').unwrap_or((text, ""));
         let first = format!("{:>COUNT$} ", clean(&grouped(count)));
-        wrapped(&clean(what), columns, &first, &" ".repeat(COUNT + 1))
+        wrapped(&plain(&clean(what)), columns, &first, &" ".repeat(COUNT + 1))
     });
     lines.collect()
 }

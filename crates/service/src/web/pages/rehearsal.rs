@@ -11,7 +11,7 @@ use crate::web::shell::{page, section, table};
 use crate::web::visit::{Stop, Visit};
 use job::simulate::{SimulatedNumber, SimulatedPart, SimulatedRun, SimulatedView, Simulation};
 use page::form::{FormField, FormMistake, button, form, mistakes_of};
-use page::markup::{Markup, element, number, text, words};
+use page::markup::{Markup, element, number, prose, text, words};
 use page::numbers::{count, percent};
 use page::svg::{Axis, axis_bar, figure, vertical};
 
@@ -219,7 +219,7 @@ fn shown(found: &Simulation) -> Vec<Markup> {
         if found.runs.len() > 1 {
             parts.push(words("p", "", format!("The run of {}:", run.parties.join(" with "))));
         }
-        parts.extend(run.notes.iter().map(|note| words("p", "note", sentence(&note.replace('`', "")))));
+        parts.extend(run.notes.iter().map(|note| prose("p", "note", sentence(note))));
         parts.extend(run.views.iter().map(|view| of_view(run, view)));
     }
     parts
