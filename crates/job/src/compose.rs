@@ -99,10 +99,8 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> R
         key: m.key.clone(),
         rows: *rows,
     });
-    let servers = ServersInfo::of(study, &disclosed, &facts.transport).map(|servers| ServersInfo {
-        device: checked.device.as_ref().map(|device| device.words.clone()),
-        ..servers
-    });
+    let servers = ServersInfo::of(study, &disclosed, &facts.transport)
+        .map(|servers| ServersInfo { device: checked.device_words(), ..servers });
     let warnings = warnings(facts, &seen.benders, &disclosed);
     let attempt = later(seen.attempts.iter().max().copied());
     let public_terms = seen.public.as_ref().map(|_| public_terms(facts, seen.public_attempt));

@@ -160,6 +160,11 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// What computes, in words, where this party is one of the servers.
+    pub(crate) fn device_words(&self) -> Option<String> {
+        self.device.as_ref().map(|device| device.words.clone())
+    }
+
     /// The name that this party's data have in its ledger, for this study. All rows are read the first time.
     ///
     /// # Errors

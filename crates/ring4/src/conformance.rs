@@ -18,7 +18,7 @@ enum Lies {
     Host,
     /// With the device, from one operation to the next.
     Device,
-    /// Some with the device, others with the host ([`ON_HOST`]), which keeps those that a device is not worth.
+    /// Some with the device, others with the host ([`ON_HOST`]), as where a device is not worth them.
     Apart,
     /// With the host, whose device gets them for an operation where they are long enough.
     Between,

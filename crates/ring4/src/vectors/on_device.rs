@@ -74,8 +74,8 @@ impl DeviceShares {
         self.at(Some(part), 0, self.blocks())
     }
 
-    /// These vectors in one memory, where most blocks of them lie: others are copied there. A device has those
-    /// that it is worth, so an operation may meet vectors of either memory.
+    /// These vectors in one memory, where most blocks of them lie: others are copied there. A device has
+    /// those that it is worth, so an operation may meet vectors of either memory.
     pub(crate) fn together(party: &mut SeatParty, vectors: &[&Self]) -> Result<Vec<Self>, Error> {
         let on_host: Vec<bool> = vectors.iter().map(|x| party.queue.is_on_host(&x.vector)).collect();
         let there = |host: bool| vectors.iter().zip(&on_host).filter(move |(_, on)| **on == host);
