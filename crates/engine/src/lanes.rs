@@ -152,7 +152,7 @@ mod tests {
                 })
             };
             let threads: Vec<_> = (0..).zip(sessions()).map(party).collect();
-            threads.into_iter().map(|party| party.join().unwrap().unwrap_err()).collect()
+            threads.into_iter().map(|party| party.join().unwrap().err().unwrap()).collect()
         });
         assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
         assert_eq!(*ended[0].kind(), Fault::Input("a wrong tag".into()), "the first error is told");
