@@ -19,7 +19,7 @@ pub fn begin(house: &Arc<House>) {
             tokio::time::sleep(EVERY).await;
             let answers = house.answers.all();
             if rests(answers, before, rested_at) {
-                // A look at all mappings may wait for the system.
+                // A walk over all heaps may wait for their locks.
                 let _ = tokio::task::spawn_blocking(kernels::return_while_resting).await;
                 rested_at = answers;
             }
