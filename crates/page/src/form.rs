@@ -1,6 +1,6 @@
 //! Forms: every field has a label, and an error stands beside its field.
 
-use crate::markup::{Markup, element, text, text_lines, words};
+use crate::markup::{Markup, element, spans, text, text_lines, words};
 use std::fmt;
 
 /// What is wrong with what somebody filled in.
@@ -135,7 +135,7 @@ impl FormField<'_> {
         let mut described = Vec::new();
         if !self.help.is_empty() {
             described.push(help.as_str());
-            parts.push(element("p", &[("class", "note"), ("id", &help)], [text(self.help)]));
+            parts.push(element("p", &[("class", "note"), ("id", &help)], spans(self.help)));
         }
         if let Some(wrong) = wrong {
             described.push(why.as_str());
@@ -170,7 +170,7 @@ pub fn lines_field(name: &str, label: &str, (value, lines): (&str, u32), help: &
     let attributes = [("id", name), ("name", name), ("rows", &lines), ("aria-describedby", &told)];
     let given = if help.is_empty() { 3 } else { 4 };
     let label = element("label", &[("for", name)], [text(label)]);
-    let help = (!help.is_empty()).then(|| element("p", &[("class", "note"), ("id", &told)], [text(help)]));
+    let help = (!help.is_empty()).then(|| element("p", &[("class", "note"), ("id", &told)], spans(help)));
     let area = element("textarea", &attributes[..given], [text_lines(value)]);
     element("div", &[("class", "field")], [label].into_iter().chain(help).chain([area]))
 }

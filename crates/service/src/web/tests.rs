@@ -534,7 +534,7 @@ fn rules_that_were_tightened_hold_for_what_was_agreed_before() {
         look(Some("policy"));
         pair.house.store.hold(&pair.act_of("run allowed"), &id, None, 0).expect("held");
         let why = waits();
-        assert!(why.contains("the rules do not allow it any more: studies with hospitals"), "{why}");
+        assert!(why.contains("the rules here do not allow it any more: studies with hospitals"), "{why}");
         pair.tightened("peers = []", "peers = [\"hospitals\"]");
         assert_eq!(waits(), "there is no connection to hospitals");
         pair.tightened("least_rows = 1", "least_rows = 1\ntwo_person = true");

@@ -21,7 +21,7 @@ use crate::web::weighing::{self, WeighOrder, Weighed};
 use base::{Error, Fault};
 use net::KeyFingerprint;
 use page::form::{FormField, button, choice, hidden, lines_field, quiet_button};
-use page::markup::{Markup, element, text, words};
+use page::markup::{Markup, element, prose, text, words};
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
 
 /// Reasons that people give, and what they read.
@@ -239,7 +239,7 @@ fn why_not(visit: &Visit<'_>, study: &StudySeen) -> Option<Markup> {
         "Another steward decides: service.toml names those who decide on each data set (stewards)."
     };
     let refuses = may_refuse(visit, study).then(|| refusal(visit, study));
-    Some(section("Your decision", [words("p", "", said)].into_iter().chain(refuses)))
+    Some(section("Your decision", [prose("p", "", said)].into_iter().chain(refuses)))
 }
 
 /// The form of who would compute the study without data.
