@@ -173,7 +173,11 @@ pub fn check(make: &MakeSeatQueue<'_>, lens: &[usize]) -> Result<(), String> {
             for (j, &len) in lens.iter().enumerate() {
                 let work = Work { settings, ring, len };
                 let wanted = play(work, [Host; 4], make);
-                let some = if j == 0 { &mixes[..] } else { std::slice::from_ref(&mixes[(i + j + 3 * k) % mixes.len()]) };
+                let some = if j == 0 {
+                    &mixes[..]
+                } else {
+                    std::slice::from_ref(&mixes[(i + j + 3 * k) % mixes.len()])
+                };
                 for &lies in some {
                     let got = play(work, lies, make);
                     if got.1 != wanted.1 {

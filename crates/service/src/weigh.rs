@@ -290,7 +290,9 @@ mod tests {
         let against = |settings: &HouseSettings| {
             let set = &settings.data["trial"];
             let all = rules(settings, set, &file, me);
-            all.into_iter().filter(|why| why.contains("may not") || why.contains("has a key")).collect::<Vec<_>>()
+            all.into_iter()
+                .filter(|why| why.contains("may not") || why.contains("has a key"))
+                .collect::<Vec<_>>()
         };
         let said = against(&settings);
         assert!(said.contains(&"north may not compute on these data (data servers)".to_owned()), "{said:?}");
