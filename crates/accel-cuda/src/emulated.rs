@@ -117,7 +117,7 @@ fn a_full_card_leaves_the_rest_to_the_host() {
     let chunk = [16, 32, 1 << 12];
     // All of a product, whatever comes in and goes out having one lane.
     let buffers = memory::buffers((1 << 12, 32), 1, 4);
-    for vectors in [0, 40_000, 400_000] {
+    for vectors in [0, 40_000] {
         let queue =
             || Ok(DeviceQueue::new(vec![Box::new(emulator.device_within(chunk, buffers + vectors)?)]));
         ring4::conformance::check(&queue, &[300]).unwrap_or_else(|e| panic!("{vectors} bytes: {e}"));

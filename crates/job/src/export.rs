@@ -1,8 +1,9 @@
 //! What a match found, as Parquet or as batches in memory: positions in a spine, or shares of joined rows.
 //!
 //! A file holds one party's part, so it is made for its owner alone (mode 0600) and an existing file is never
-//! replaced. Batches touch no file. The metadata `tacit` says what it is: a JSON object with the format, the study's hash, the
-//! protocol, the party and, for shares, how each column is put together with the other party's.
+//! replaced. Batches touch no file. The metadata `tacit` says what it is: a JSON object with the format, the
+//! study's hash, the protocol, the party and, for shares, how each column is put together with the other
+//! party's.
 //!
 //! | part | columns |
 //! |---|---|

@@ -102,8 +102,8 @@ impl Program {
 mod tests {
     use super::*;
 
-    /// Sums, noise and differences stay in hundredths of a unit; counts, products and sums of two units are in
-    /// nothing that can be said.
+    /// Sums, noise and differences stay in hundredths of a unit; counts, products and sums of two units are
+    /// in nothing that can be said.
     #[test]
     fn released_values_are_in_what_their_rows_are() {
         let program = Program::parse(

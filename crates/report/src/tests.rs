@@ -310,7 +310,7 @@ fn what_reading_left_out_is_told_by_reason() {
     ];
     let told = [
         "7 rows put together with an earlier row of the same identifier",
-        "388 rows that `where` does not pass (identifier kept, no event)",
+        "388 rows that where does not pass (identifier kept, no event)",
         "19 identifiers whose events add up to more than the clamp (3.0 % of those with events; 5.0 % of all \
          value is beyond it)",
         "12 cells of pressure are missing: no line that asks of it counts the row",

@@ -481,7 +481,8 @@ pub fn parts_of(scale: u32, unit: &str) -> String {
     if parts.is_empty() || unit.is_empty() { parts + &unit } else { format!("{parts} {unit}") }
 }
 
-/// What outputs are called in a table, of at most `most` characters before the unit: `sum of costs, 1/100 EUR`.
+/// What outputs are called in a table, of at most `most` characters before the unit: `sum of costs,
+/// 1/100 EUR`.
 pub fn output_names(outputs: &[ProgramOutput], most: usize) -> Vec<String> {
     let labels: Vec<&str> = outputs.iter().map(|output| output.label.as_str()).collect();
     let named = told_apart(&labels, most).into_iter().zip(outputs);

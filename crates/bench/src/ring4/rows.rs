@@ -164,7 +164,7 @@ fn text(summary: &RowsSummary) -> String {
     ];
     if summary.cpu_took_over > 0 {
         lines.push(format!(
-            "  the devices ran {} and took over {} on vectors of the host; the CPU ran {}, too short for them",
+            "  the devices ran {} and took over {} on the host's vectors; the CPU ran {}, too short for them",
             counted(summary.device_commands, "command"),
             counted(summary.handed_over, "operation"),
             counted(summary.cpu_took_over, "command")

@@ -1,5 +1,4 @@
-use super::render;
-use super::samples;
+use super::{render, samples};
 use crate::wording::{self, MeanScale, label};
 use crate::{CellView, DerivedView, LiftView, ResultView, RunReport};
 use page::numbers::{grouped, p_value, significant};
@@ -797,6 +796,5 @@ fn what_is_no_count_is_no_count() {
     let rows = table_rows(&render(&report));
     assert!(rows.contains(&vec!["form".to_owned(), "separator \";\"".to_owned()]), "{rows:?}");
     report.disclosed.dummies = Some(crate::DummiesInfo::default());
-    let page = words(&render(&report));
-    assert!(page.contains("rows, made-up ones among them"), "{page}");
+    assert!(words(&render(&report)).contains("rows, made-up ones among them"));
 }

@@ -60,7 +60,8 @@ pub fn bounds(
 
 /// Whether the next run of a proposal is none begun anew: this side holds its rows matched, or its half of a
 /// match, or an answer or a number that the ledger takes up; or no match has begun since the consent. Where
-/// sizes cost something the charges say that; where they are exact, that no match of any study has begun here.
+/// sizes cost something the charges say that; where they are exact, that no match of any study has begun
+/// here.
 pub fn goes_on(
     jobs: &Path,
     ledger: &Path,
