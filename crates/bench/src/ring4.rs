@@ -144,12 +144,8 @@ fn setting(args: &Ring4Args) -> Result<SeatSetting, Error> {
     let devices = usize::from(devices);
     let (chain, sample) = (chain.min(products), u64::from(std::process::id()));
     let provider = args.provider.clone().unwrap_or_else(|| "tcp".to_owned());
-    // Two factors, a product, and the one before it, until that is dropped.
-    let vectors = memory::vector_bytes((4 * vector).div_ceil(lanes) as usize);
-    let card_bytes = [memory::least_bytes(), memory::buffer_bytes()].map(|buffers| buffers + vectors);
-    let card_bytes = devices::card_bytes(device, (devices, 1), card_bytes)?;
     Ok(SeatSetting {
-        card_bytes,
+        card_bytes: usize::MAX,
         security,
         hash,
         bits,
@@ -165,8 +161,18 @@ fn setting(args: &Ring4Args) -> Result<SeatSetting, Error> {
     })
 }
 
+/// Bytes of a card's memory that each device may take.
+fn part_of_card(setting: &SeatSetting) -> Result<usize, Error> {
+    let lanes = u64::from(128 / setting.bits.count());
+    // Two factors, a product, and the one before it, until that is dropped.
+    let vectors = memory::vector_bytes((4 * setting.vector).div_ceil(lanes) as usize);
+    let wanted = [memory::least_bytes(), memory::buffer_bytes()].map(|buffers| buffers + vectors);
+    devices::card_bytes(setting.device, (setting.devices, 1), wanted)
+}
+
 /// Runs the four parties.
 fn measure(setting: &SeatSetting) -> Result<Summary, Error> {
+    let setting = &SeatSetting { card_bytes: part_of_card(setting)?, ..setting.clone() };
     let job = |place| PartyJob::Ring4(Box::new(SeatTask { setting: setting.clone(), place }));
     let seats: Vec<SeatMeasurement> = four::measure(NAMES, setting.transport, Duration::ZERO, job)?;
     Ok(summary(setting, machine::cores().len(), &seats))
