@@ -286,6 +286,7 @@ fn a_flood_is_counted_not_stored() {
     assert_eq!(states(&houses[1]).len(), 3);
     // What is said about one that is there does not wait behind the others.
     let id = houses[1].store().list(&ProposalFilter::default(), None).expect("reads")[0].id;
+    until("the other side's chains", || !houses[0].store().is_unheard(&id).expect("reads"));
     houses[0].store().say(speaker(&houses[0]), &id, Said::Note("Still?".to_owned())).expect("says");
     until("the note", || houses[1].store().heads_of(&id).expect("reads").iter().any(|head| head.count == 2));
     assert_eq!(houses[0].store().list(&ProposalFilter::default(), None).expect("reads").len(), PAGE);
