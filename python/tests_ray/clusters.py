@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import signal
 import socket
@@ -167,6 +168,17 @@ class Cluster:
                     return
             time.sleep(0.5)
         raise RuntimeError(f"a cluster of Ray does not start: {self.nodes[-1].log.read_text()[-2000:]}")
+
+    def stored(self) -> int:
+        """How many objects the stores of all its nodes hold."""
+        program = str(Path(sys.executable).with_name("ray"))
+        asked = [program, "memory", "--stats-only", f"--address={self.address}"]
+        env = os.environ | ENV
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=START_S, env=env)
+        found = re.search(r"Plasma memory usage \d+ MiB, (\d+) objects", done.stdout)
+        if found is None:
+            raise RuntimeError(f"ray memory does not say what is stored: {done.stdout}{done.stderr}")
+        return int(found[1])
 
     def end(self) -> None:
         for node in reversed(self.nodes):

@@ -198,10 +198,13 @@ def test_an_answer_is_charged_once(clusters: list[Cluster], tmp_path: Path, driv
 
 
 def test_a_cluster_meets_the_command(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
-    """More workers than the cluster has room for: lanes that nobody takes hold nothing up."""
+    """More workers than the cluster has room for: lanes that nobody takes hold nothing up. Rows, shares and
+    results go past Ray: in the midst its stores hold no object."""
     aligned.forget()
     ray = drivers(aligned, NAMES[1], address=clusters[0].address, workers=6)
     plain = drivers(aligned, NAMES[0], workers=6)
+    ray.wait("units", 1)
+    assert clusters[0].stored() == 0
     aligned.check(reports_of([plain, ray]))
 
 

@@ -25,6 +25,8 @@ fn number(name: &str) -> Option<u64> {
 /// Rows of either party, of which both have the first ones: a spine of two units, for two workers.
 const ROWS: u32 = 140_000;
 const SHARED: u32 = 10_000;
+/// Rows of a run of one unit, whose match still takes seconds.
+const SHORT_ROWS: u32 = 45_000;
 /// Records of the log of an undisturbed run at least: who leads, rows, match, two a unit, seal, release.
 const RECORDS: u64 = 9;
 /// The same of joins to shares, whose rows are one unit.
@@ -48,6 +50,11 @@ struct World {
 impl World {
     fn new() -> Self {
         Self::of("pid", [ROWS, SHARED], true)
+    }
+
+    /// Of one unit.
+    fn short() -> Self {
+        Self::of("pid", [SHORT_ROWS, SHARED], true)
     }
 
     fn joined(protocol: &str) -> Self {
@@ -318,7 +325,7 @@ fn what_is_kept_in_vain_is_said() {
 /// What one side alone keeps takes nothing from the run, and that side does not wait for one that is gone.
 #[test]
 fn one_side_alone_may_keep() {
-    let world = World::new();
+    let world = World::short();
     let path = world.path("works.toml");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(path, text.replace("state = \"state-works\"\nspool = true\n", "")).unwrap();
@@ -379,11 +386,11 @@ fn other_input_begins_anew() {
 /// on in the same processes.
 #[test]
 fn coordinators_meet_again_after_a_cut() {
-    let world = World::new();
+    let world = World::short();
     let file = std::fs::read_to_string(world.path("clinic.toml")).unwrap();
     let address = file.lines().find(|line| line.starts_with("listen")).unwrap().split('"').nth(1).unwrap();
     // The first connection has the match in it, and is cut in the midst of it; the second a little later.
-    let relay = cutting_relay(address.to_owned(), 0, vec![12 << 20, 40 << 20]);
+    let relay = cutting_relay(address.to_owned(), 0, vec![4 << 20, 12 << 20]);
     let first = world.start(0);
     let second = world.start_with(1, &["--peer", &relay]);
     for side in [first, second] {
