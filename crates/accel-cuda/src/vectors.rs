@@ -8,12 +8,13 @@
 //! the host, in pinned memory: what is vouched for and what arrived, where the host hashes them, and what is
 //! left of four digests.
 
+use crate::copies::{ChunkMessages, CopyLanes, CudaCopies, MessageKey};
 use crate::device::{
-    FEW_THREADS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests, download_digests, launch_fold,
-    ring_number,
+    FEW_THREADS, KEY_BLOCKS, RAW_BLOCKS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests,
+    download_digests, launch_fold, ring_number,
 };
 use crate::digest;
-use crate::driver::{DeviceBuffer, Lane, Move, PlacedCopies, Registry, Stream};
+use crate::driver::{DeviceBuffer, Lane, Registry, Stream};
 use crate::jobs::{self, Factors};
 use crate::{Cuda, memory};
 use accel::{
@@ -21,10 +22,9 @@ use accel::{
     VectorRun, VectorStep, VectorTable, VouchBy, check_pieces,
 };
 use base::Error;
-use kernels::{Block, Place, gf_digest};
+use kernels::{Block, GfKey, Place, gf_digest};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Chunks under way: one is computed, one is sent, one arrives, one is ready, and one is folded while nobody
 /// waits for it.
@@ -45,48 +45,20 @@ pub(crate) struct CudaVectors {
     table: VectorTable<Arc<DeviceBuffer>>,
     spare: Vec<Arc<DeviceBuffer>>,
     /// For copies out and in.
-    streams: Option<[TwoStreams; 2]>,
+    lanes: Option<[CopyLanes; 2]>,
+    /// For digests of what goes out and comes in: where keys have room, and which are there.
+    keys: [Option<(Arc<DeviceBuffer>, Option<Arc<GfKey>>)>; 2],
     registry: Arc<Registry>,
-}
-
-/// Two streams that are used in turn: while one copy is waited for, another goes on.
-#[derive(Clone)]
-struct TwoStreams {
-    streams: [Arc<Stream>; 2],
-    turn: Arc<AtomicUsize>,
-}
-
-impl TwoStreams {
-    fn next(&self) -> Arc<Stream> {
-        self.streams[self.turn.fetch_add(1, Relaxed) % 2].clone()
-    }
-}
-
-/// Where pieces of A and C lie in the buffer of a slot, and in the transport's memory.
-fn moves(pieces: &[MessagePiece], places: &[Vec<Place>], [a, c]: [usize; 2]) -> Vec<Move> {
-    let mut moves = Vec::new();
-    // One part after the other: then rows of one copy follow each other.
-    for of_c in [false, true] {
-        for (piece, places) in pieces.iter().zip(places).filter(|(piece, _)| piece.of_c == of_c) {
-            let mut at = (if of_c { c } else { a } + piece.blocks.start) * Block::BYTES;
-            for place in places {
-                moves.push((at, place.clone()));
-                at += place.bytes();
-            }
-        }
-    }
-    moves
 }
 
 /// What a chunk sends.
 struct CudaOutbox {
     /// Where stage 1 is queued, until it was waited for.
     stage: Option<Arc<Stream>>,
-    streams: TwoStreams,
-    buffer: Arc<DeviceBuffer>,
+    lanes: CopyLanes,
+    messages: ChunkMessages,
     registry: Arc<Registry>,
-    /// Where A and C lie.
-    at: [usize; 2],
+    key: Option<MessageKey>,
     blocks: usize,
     sends: bool,
 }
@@ -101,19 +73,17 @@ impl Outbox for CudaOutbox {
             stage.wait()?;
             self.stage = None;
         }
-        let mut copies = PlacedCopies::new(self.streams.next(), self.buffer.clone());
-        copies.queue(true, &self.registry, &moves(pieces, to, self.at))?;
-        Ok(Box::new(copies))
+        let from = (&self.messages, &*self.registry);
+        CudaCopies::queue(&self.lanes, from, self.key.as_ref(), (pieces, to), true)
     }
 }
 
 /// Room for what a chunk receives.
 struct CudaInbox {
-    streams: TwoStreams,
-    buffer: Arc<DeviceBuffer>,
+    lanes: CopyLanes,
+    messages: ChunkMessages,
     registry: Arc<Registry>,
-    /// Where A and C come to lie.
-    at: [usize; 2],
+    key: Option<MessageKey>,
     blocks: usize,
     receives: bool,
 }
@@ -124,9 +94,8 @@ impl Inbox for CudaInbox {
         if !self.receives && pieces.iter().any(|piece| piece.of_c) {
             return Err(Error::misuse("a piece of what the chunk does not receive"));
         }
-        let mut copies = PlacedCopies::new(self.streams.next(), self.buffer.clone());
-        copies.queue(false, &self.registry, &moves(pieces, from, self.at))?;
-        Ok(Box::new(copies))
+        let to = (&self.messages, &*self.registry);
+        CudaCopies::queue(&self.lanes, to, self.key.as_ref(), (pieces, from), false)
     }
 }
 
@@ -194,12 +163,12 @@ impl Cuda {
             let lane = Lane::new(self.session.module(), 4 * chunk + 4 * self.host_digest, device)?;
             self.vectors.slots.push(VectorSlot { lane, chunk: None });
         }
-        if self.vectors.streams.is_none() {
-            let module = self.session.module();
-            let two = || -> Result<TwoStreams, Error> {
-                Ok(TwoStreams { streams: [Stream::new(module)?, Stream::new(module)?], turn: Arc::default() })
-            };
-            self.vectors.streams = Some([two()?, two()?]);
+        if self.vectors.lanes.is_none() {
+            let module = self.session.module().clone();
+            for key in &mut self.vectors.keys {
+                *key = Some((Arc::new(DeviceBuffer::new(&module, KEY_BLOCKS)?), None));
+            }
+            self.vectors.lanes = Some([CopyLanes::new(&module)?, CopyLanes::new(&module)?]);
         }
         Ok(())
     }
@@ -249,6 +218,22 @@ impl Cuda {
             self.vectors.spare.drain(..count);
         }
         Ok(())
+    }
+
+    /// A key of messages that go out or come in, expanded once.
+    fn message_key(&mut self, way: usize, key: Option<&Arc<GfKey>>) -> Result<Option<MessageKey>, Error> {
+        let Some(key) = key else { return Ok(None) };
+        self.session.enter()?;
+        let (expanded, there) = self.vectors.keys[way].as_ref().ok_or_else(idle)?;
+        let (expanded, there) =
+            (expanded.clone(), there.as_ref().is_some_and(|there| Arc::ptr_eq(there, key)));
+        if !there {
+            let mut raw = [Block::ZERO; RAW_BLOCKS];
+            raw[3] = key.element();
+            self.expand(&mut raw, expanded.address(0, KEY_BLOCKS))?;
+            self.vectors.keys[way] = Some((expanded.clone(), Some(key.clone())));
+        }
+        Ok(Some(MessageKey { key: key.clone(), expanded }))
     }
 
     /// Addresses of blocks of the three parts of a vector.
@@ -461,33 +446,36 @@ impl VectorMemory for Cuda {
         })
     }
 
-    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error> {
+    fn outbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Outbox>, Error> {
         let chunk = self.slot(slot)?.chunk()?;
-        let CudaVectors { slots, streams, registry, .. } = &self.vectors;
-        let [streams, _] = streams.clone().ok_or_else(idle)?;
+        let key = self.message_key(0, key)?;
+        let CudaVectors { slots, lanes, registry, .. } = &self.vectors;
+        let [lanes, _] = lanes.clone().ok_or_else(idle)?;
         let (stage, buffer) = slots[slot].lane.parts();
         let [a, c, _] = chunk.out.0;
         Ok(Box::new(CudaOutbox {
             stage: Some(stage.clone()),
-            streams,
-            buffer: buffer.clone(),
+            lanes,
+            messages: ChunkMessages { buffer: buffer.clone(), at: [a, c] },
             registry: registry.clone(),
-            at: [a, c],
+            key,
             blocks: chunk.at.len(),
             sends: chunk.stage1.sends,
         }))
     }
 
-    fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error> {
+    fn inbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Inbox>, Error> {
         let chunk = self.slot(slot)?.chunk()?;
-        let CudaVectors { slots, streams, registry, .. } = &self.vectors;
-        let [_, streams] = streams.clone().ok_or_else(idle)?;
+        let key = self.message_key(1, key)?;
+        let CudaVectors { slots, lanes, registry, .. } = &self.vectors;
+        let [_, lanes] = lanes.clone().ok_or_else(idle)?;
         let blocks = chunk.at.len();
+        let (_, buffer) = slots[slot].lane.parts();
         Ok(Box::new(CudaInbox {
-            streams,
-            buffer: slots[slot].lane.parts().1.clone(),
+            lanes,
+            messages: ChunkMessages { buffer: buffer.clone(), at: [chunk.arrives, chunk.arrives + blocks] },
             registry: registry.clone(),
-            at: [chunk.arrives, chunk.arrives + blocks],
+            key,
             blocks,
             receives: chunk.stage2.receives,
         }))

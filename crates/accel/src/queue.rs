@@ -8,7 +8,7 @@ use crate::{
     VectorProduct, VectorRing, check,
 };
 use base::Error;
-use kernels::Block;
+use kernels::{Block, GfKey};
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -348,16 +348,16 @@ impl VectorMemory for DeviceQueue {
         self.vectors.vouched(slot)
     }
 
-    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error> {
+    fn outbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Outbox>, Error> {
         match self.memory_at(slot) {
-            Some(memory) => memory.outbox(slot),
+            Some(memory) => memory.outbox(slot, key),
             None => self.vectors.outbox(slot),
         }
     }
 
-    fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error> {
+    fn inbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Inbox>, Error> {
         match self.memory_at(slot) {
-            Some(memory) => memory.inbox(slot),
+            Some(memory) => memory.inbox(slot, key),
             None => self.vectors.inbox(slot),
         }
     }

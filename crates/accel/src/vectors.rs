@@ -9,10 +9,16 @@
 use crate::steps::{VectorRun, VectorStep};
 use crate::{BlockHalf, VectorRing};
 use base::Error;
-use kernels::{Block, Place};
+use kernels::{Block, GfKey, Place};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use zeroize::Zeroizing;
+
+/// Pieces that are copied at once, at most, where a device digests them.
+pub const DIGESTED_PIECES: usize = 16;
+/// Blocks of such a piece, at most: those of a long message.
+pub const PIECE_BLOCKS: usize = 1 << 12;
 
 /// A vector of shares in the memory of a device, three parts of it. Dropping it gives the memory back, at the
 /// device's next command.
@@ -178,11 +184,12 @@ impl MessagePiece {
 
 /// Copies under way. Dropped, it waits for them too: nobody writes to a place that is somebody else's.
 pub trait Copying: Send {
-    /// Waits for them.
+    /// Waits for them, and gives the digests of all pieces, after nothing, as the device has them; none where
+    /// it digests nothing.
     ///
     /// # Errors
     /// When the device failed.
-    fn wait(self: Box<Self>) -> Result<(), Error>;
+    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<Block>>, Error>;
 }
 
 /// What a chunk sends, for the thread that sends it. The slot is not settled before all of it is copied.
@@ -292,17 +299,18 @@ pub trait VectorMemory {
     /// When the device failed.
     fn vouched(&mut self, slot: usize) -> Result<StageVouch<'_>, Error>;
 
-    /// What the chunk sends.
+    /// What the chunk sends. With a key the device may digest each piece ([`Copying::wait`]), up to
+    /// [`DIGESTED_PIECES`] at once, none longer than [`crate::PIECE_BLOCKS`].
     ///
     /// # Errors
     /// When the device failed.
-    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error>;
+    fn outbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Outbox>, Error>;
 
-    /// Room for what the chunk receives.
+    /// Room for what the chunk receives, the same with a key.
     ///
     /// # Errors
     /// When the device failed.
-    fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error>;
+    fn inbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Inbox>, Error>;
 
     /// Begins stage 2, once everything has been copied.
     ///

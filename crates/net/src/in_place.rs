@@ -6,7 +6,7 @@
 
 use crate::Channel;
 use base::{At, ChannelError, Error, Fault};
-use kernels::{Place, SharedMemory};
+use kernels::{Block, GfKey, Place, SharedMemory};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -17,8 +17,8 @@ pub const PLACED_BYTES: usize = 64 << 10;
 const SLOTS: usize = 32;
 
 /// Messages that lie in the memory of a transport. Others may write to it at any time: what is read from a
-/// place is checked by [`InPlace::check`] as it is at that time, so who lets a device read it has a check of
-/// its own where the peer may do anything.
+/// place is checked by [`InPlace::check`] as it is at that time, so who lets a device read it says the digests
+/// of what the device read, or has a check of its own where the peer may do anything.
 pub trait InPlace {
     /// Places for the next messages of these lengths, [`PLACED_BYTES`] at most each: as many as there is room
     /// for now. Waits until there is room for one, if asked and if none is reserved.
@@ -27,11 +27,16 @@ pub trait InPlace {
     /// As [`Channel::send`].
     fn reserve(&mut self, lengths: &[usize], wait: bool) -> Result<Vec<Vec<Place>>, ChannelError>;
 
-    /// Sends so many of the messages that have places, the oldest: they are written.
+    /// The keys under which messages are digested for their tags ([`kernels::gf_digest`], after nothing):
+    /// those that are sent, and those that are received. A device that has the messages may digest them.
+    fn body_keys(&self) -> [Arc<GfKey>; 2];
+
+    /// Sends so many of the messages that have places, the oldest: they are written. Whoever wrote them may
+    /// say their digests; all are whole blocks then.
     ///
     /// # Errors
-    /// As [`Channel::send`].
-    fn publish(&mut self, messages: usize) -> Result<(), ChannelError>;
+    /// As [`Channel::send`], and when there are not as many digests.
+    fn publish(&mut self, messages: usize, digests: Option<&[Block]>) -> Result<(), ChannelError>;
 
     /// Places of the next messages of these lengths, as many as are there. Waits for one, if asked.
     ///
@@ -39,11 +44,12 @@ pub trait InPlace {
     /// As [`Channel::recv`].
     fn peek(&mut self, lengths: &[usize], wait: bool) -> Result<Peeked, ChannelError>;
 
-    /// Whether so many of those that were seen, the oldest that were not asked about, are what was sent.
+    /// Whether so many of those that were seen, the oldest that were not asked about, are what was sent: what
+    /// lies there, or what somebody read there, who says its digests.
     ///
     /// # Errors
-    /// When one is not.
-    fn check(&mut self, messages: usize) -> Result<(), ChannelError>;
+    /// When one is not, and when there are not as many digests.
+    fn check(&mut self, messages: usize, digests: Option<&[Block]>) -> Result<(), ChannelError>;
 
     /// Gives back the places of so many, the oldest: nobody reads them any more.
     ///
@@ -160,11 +166,16 @@ impl Outlet<'_> {
         Ok(places)
     }
 
-    /// As [`InPlace::publish`].
+    /// The key of what is sent, where messages have places and digests ([`InPlace::body_keys`]).
+    pub fn body_key(&mut self) -> Option<Arc<GfKey>> {
+        self.channel.in_place().map(|memory| memory.body_keys()[0].clone())
+    }
+
+    /// As [`InPlace::publish`]; digests are not looked at where messages have no places.
     ///
     /// # Errors
     /// As there.
-    pub fn publish(&mut self, messages: usize) -> Result<(), Error> {
+    pub fn publish(&mut self, messages: usize, digests: Option<&[Block]>) -> Result<(), Error> {
         if messages > self.reserved.len() {
             return Err(Error::misuse("nothing was reserved"));
         }
@@ -175,7 +186,7 @@ impl Outlet<'_> {
             published.iter().for_each(|places| _ = hasher.update(&bytes_of(places)));
         }
         if let Some(memory) = self.channel.in_place() {
-            return memory.publish(messages).map_err(|e| self.fault(e));
+            return memory.publish(messages, digests).map_err(|e| self.fault(e));
         }
         for places in published {
             let sent = self.buffer.send(self.channel, &places);
@@ -251,20 +262,29 @@ impl Inlet<'_> {
         Ok(all)
     }
 
-    /// As [`InPlace::check`].
+    /// The key of what is received, where messages have places and digests ([`InPlace::body_keys`]).
+    pub fn body_key(&mut self) -> Option<Arc<GfKey>> {
+        self.channel.in_place().map(|memory| memory.body_keys()[1].clone())
+    }
+
+    /// As [`InPlace::check`]; the digest of a message that has no place is not looked at.
     ///
     /// # Errors
     /// As there.
-    pub fn check(&mut self, messages: usize) -> Result<(), Error> {
+    pub fn check(&mut self, messages: usize, digests: Option<&[Block]>) -> Result<(), Error> {
         let (from, to) = (self.checked, self.checked + messages);
-        if to > self.seen.len() {
-            return Err(Error::misuse("nothing is there to check"));
+        if to > self.seen.len() || digests.is_some_and(|all| all.len() != messages) {
+            return Err(Error::misuse("nothing is there to check, or not as many digests"));
         }
-        let placed = self.seen.range(from..to).filter(|(placed, _)| *placed).count();
-        if placed > 0
+        let placed: Vec<bool> = self.seen.range(from..to).map(|(placed, _)| *placed).collect();
+        let count = placed.iter().filter(|placed| **placed).count();
+        let digests: Option<Zeroizing<Vec<Block>>> = digests
+            .map(|all| all.iter().zip(&placed).filter(|(_, placed)| **placed).map(|(d, _)| *d).collect())
+            .map(Zeroizing::new);
+        if count > 0
             && let Some(memory) = self.channel.in_place()
         {
-            memory.check(placed).map_err(|e| self.fault(e))?;
+            memory.check(count, digests.as_ref().map(|all| &all[..])).map_err(|e| self.fault(e))?;
         }
         self.checked = to;
         Ok(())

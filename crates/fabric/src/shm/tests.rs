@@ -110,7 +110,7 @@ fn messages_lie_in_the_ring() {
                     for (k, places) in (next..).zip(&places) {
                         kernels::Place::write_all(places, &content(round, k));
                     }
-                    memory.publish(places.len()).unwrap();
+                    memory.publish(places.len(), None).unwrap();
                     next += places.len();
                 }
             }
@@ -133,7 +133,7 @@ fn messages_lie_in_the_ring() {
                         kernels::Place::read_all(places, &mut bytes);
                         got.push(bytes);
                     }
-                    memory.check(places.len()).unwrap();
+                    memory.check(places.len(), None).unwrap();
                     memory.release(places.len()).unwrap();
                 } else {
                     got.push(vec![0; lengths[next]]);
@@ -165,7 +165,7 @@ fn what_is_read_in_place_is_checked() {
     let memory = b.in_place().unwrap();
     assert!(matches!(memory.peek(&[8000], true).unwrap(), net::Peeked::There(places) if places.len() == 1));
     attacker.write(place + 32 + 100 + 4000, &[9]);
-    let error = memory.check(1).unwrap_err().to_string();
+    let error = memory.check(1, None).unwrap_err().to_string();
     assert!(error.contains("the tag of frame") && memory.release(1).is_err(), "{error}");
     let [a, _b] = ends(4096, LONG);
     assert!(sealed(a, 0).in_place().is_none(), "the ring is too short");

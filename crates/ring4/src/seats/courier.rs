@@ -1,14 +1,15 @@
 //! Messages between a device and a transport: what is copied by the one is sealed or checked by the other
 //! while the next is copied.
 
-use accel::{Copying, Inbox, MessagePiece, Outbox};
+use accel::{Copying, DIGESTED_PIECES, Inbox, MessagePiece, Outbox};
 use base::Error;
+use kernels::Block;
 use net::{Inlet, Outlet};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender};
 
 /// Pieces of one copy, at most.
-const GROUP: usize = 16;
+const GROUP: usize = DIGESTED_PIECES;
 /// Copies under way each way.
 const COPIES: usize = 2;
 
@@ -22,6 +23,8 @@ pub(crate) struct Letter {
 pub(crate) struct Delivery {
     pub pieces: Vec<MessagePiece>,
     pub inbox: Box<dyn Inbox>,
+    /// Whether the device may digest what it reads; else the host hashes it while it is copied.
+    pub digests: bool,
 }
 
 /// A copy under way, of so many pieces, and whether they are the last of their chunk.
@@ -93,13 +96,18 @@ fn begin(
 /// Sends the oldest group that is under way; whether there was one.
 fn finish(outlet: &mut Outlet<'_>, groups: &mut VecDeque<Group>, tell: &Sender<()>) -> Result<bool, Error> {
     let Some(group) = groups.pop_front() else { return Ok(false) };
-    group.copying.wait()?;
+    let digests = group.copying.wait()?;
     if group.last {
         // Nobody hears it where chunks are sent in turn.
         let _ = tell.send(());
     }
-    outlet.publish(group.pieces)?;
+    outlet.publish(group.pieces, said(&digests))?;
     Ok(true)
+}
+
+/// Digests of pieces, where the device has made some.
+fn said(digests: &[Block]) -> Option<&[Block]> {
+    (!digests.is_empty()).then_some(digests)
 }
 
 /// Receives what comes in, and tells of every chunk that is there. Ends when nobody can ask for more.
@@ -133,8 +141,14 @@ pub(crate) fn receive(inlet: &mut Inlet<'_>, mut job: Delivery) -> Result<(), Er
             }
         }
         if let Some((copying, pieces)) = groups.pop_front() {
-            inlet.check(pieces)?;
-            copying.wait()?;
+            if job.digests {
+                // Of what the device has read: of that alone the next stage is made.
+                let digests = copying.wait()?;
+                inlet.check(pieces, said(&digests))?;
+            } else {
+                inlet.check(pieces, None)?;
+                copying.wait()?;
+            }
             inlet.release(pieces)?;
         }
     }

@@ -13,7 +13,7 @@ use crate::vectors::spare::zeros;
 use crate::{CHUNK_BLOCKS, SeatParty, ShareView, SharedVector, VectorRing};
 use accel::{BlockHalf, DeviceVector, MessagePiece, StageVouch, VectorMemory, VectorProduct, VouchBy};
 use base::Error;
-use kernels::Block;
+use kernels::{Block, GfKey};
 use net::{Inlet, Outlet, Session};
 use std::ops::Range;
 use std::sync::Arc;
@@ -100,6 +100,8 @@ struct DeviceProduct<'a> {
     factors: &'a [[&'a DeviceVector; 2]],
     z: DeviceShares,
     vouch: VouchBy,
+    /// Keys of the transport under which the device digests what is sent and received, where it has them.
+    keys: [Option<Arc<GfKey>>; 2],
     chunks: Chunks,
     checks: Option<Checks>,
 }
@@ -211,7 +213,9 @@ impl SeatParty {
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let factors: Vec<[&DeviceVector; 2]> =
             x.iter().zip(y).map(|(x, y)| [&*x.vector, &*y.vector]).collect();
-        let mut product = DeviceProduct { round, factors: &factors, z, vouch, chunks: under_way, checks };
+        let keys = [None, None];
+        let mut product =
+            DeviceProduct { round, factors: &factors, z, vouch, keys, chunks: under_way, checks };
         self.talk(session, &mut product)?;
         while product.chunks.settled < product.chunks.all.len() {
             self.settle_chunk(&mut product)?;
@@ -248,6 +252,7 @@ impl SeatParty {
             if outlet.takes(bytes) {
                 return self.talk_in_turn(product, outlet, inlet);
             }
+            product.keys = [outlet.body_key(), inlet.body_key()];
             let ((to_sender, letters), (tell_sent, sent)) = (mpsc::channel(), mpsc::channel());
             let ((to_receiver, deliveries), (tell_arrived, arrived)) = (mpsc::channel(), mpsc::channel());
             let threads = TalkThreads { to_sender, sent, to_receiver, arrived };
@@ -312,15 +317,16 @@ impl SeatParty {
     /// What a chunk sends.
     fn letter(&mut self, product: &DeviceProduct<'_>, chunk: usize) -> Result<Letter, Error> {
         let (half, at) = &product.chunks.all[chunk];
-        let outbox = self.queue.outbox(chunk % product.chunks.slots)?;
+        let outbox = self.queue.outbox(chunk % product.chunks.slots, product.keys[0].as_ref())?;
         Ok(Letter { pieces: pieces(at.len(), half.sends(self.seat)), outbox })
     }
 
     /// What a chunk receives.
     fn delivery(&mut self, product: &DeviceProduct<'_>, chunk: usize) -> Result<Delivery, Error> {
         let (half, at) = &product.chunks.all[chunk];
-        let inbox = self.queue.inbox(chunk % product.chunks.slots)?;
-        Ok(Delivery { pieces: pieces(at.len(), half.receives(self.seat)), inbox })
+        let key = product.keys[1].as_ref();
+        let inbox = self.queue.inbox(chunk % product.chunks.slots, key)?;
+        Ok(Delivery { pieces: pieces(at.len(), half.receives(self.seat)), inbox, digests: key.is_some() })
     }
 
     /// Begins stage 2 of a chunk that has arrived.
