@@ -183,13 +183,13 @@ fn messages_in_shared_memory_are_digested_by_who_has_them() {
     let settings = Settings { masked: true, ..Settings::default() };
     let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let done = Cluster::new(4, 5).run(|session| {
-        upgrade_with(session, &session.peers(), &PlainTransport::Shm, true, 1 << 20)?;
         let device: Box<dyn Device> = match session.me().0 {
             0 | 1 => Box::new(emulator.device([64, 256, 1 << 14])?),
             _ => Box::new(Cpu::default()),
         };
         let mut party =
             SeatParty::new(session, [0, 1, 2, 3].map(PartyId), settings, DeviceQueue::new(vec![device]))?;
+        upgrade_with(session, &session.peers(), &PlainTransport::Shm, true, 1 << 20)?;
         // More than half a window, in chunks that end within a piece.
         let [x, y] = [0; 2].map(|_| party.random(VectorRing::Z128, 70_001));
         let expected = party.multiply(session, &x, &y)?;

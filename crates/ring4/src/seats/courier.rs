@@ -57,11 +57,11 @@ pub(crate) fn send_all(
     }
 }
 
-/// Sends one chunk.
-pub(crate) fn send(outlet: &mut Outlet<'_>, job: Letter) -> Result<(), Error> {
+/// Sends chunks: copies of the next are begun while those of one are under way.
+pub(crate) fn send(outlet: &mut Outlet<'_>, jobs: Vec<Letter>) -> Result<(), Error> {
     let (tell, _told) = std::sync::mpsc::channel();
     let mut groups = VecDeque::new();
-    begin(outlet, job, &mut groups, &tell)?;
+    jobs.into_iter().try_for_each(|job| begin(outlet, job, &mut groups, &tell))?;
     while finish(outlet, &mut groups, &tell)? {}
     Ok(())
 }
@@ -117,40 +117,57 @@ pub(crate) fn receive_all(
     tell: &Sender<()>,
 ) -> Result<(), Error> {
     while let Ok(job) = jobs.recv() {
-        receive(inlet, job)?;
+        receive(inlet, vec![job])?;
         // Who computes may have failed, and says why.
         let _ = tell.send(());
     }
     Ok(())
 }
 
-/// Receives the pieces of a chunk.
-pub(crate) fn receive(inlet: &mut Inlet<'_>, mut job: Delivery) -> Result<(), Error> {
-    let mut left = &job.pieces[..];
-    let mut groups: VecDeque<(Box<dyn Copying>, usize)> = VecDeque::new();
-    while !left.is_empty() || !groups.is_empty() {
-        if !left.is_empty() && groups.len() < COPIES {
-            let lengths: Vec<usize> = left.iter().take(GROUP).map(MessagePiece::bytes).collect();
-            let places = inlet.peek(&lengths, groups.is_empty())?;
-            let (now, rest) = left.split_at(places.len());
-            left = rest;
-            if !now.is_empty() {
-                groups.push_back((job.inbox.copy(now, &places)?, now.len()));
-                // What is checked next waits for no copy, so begin another one first.
-                continue;
+/// A copy from the transport under way, of so many pieces, and whether the device digests them.
+struct Arrival {
+    copying: Box<dyn Copying>,
+    pieces: usize,
+    digests: bool,
+}
+
+/// Receives the pieces of chunks: copies of the next are begun while those of one are under way.
+pub(crate) fn receive(inlet: &mut Inlet<'_>, jobs: Vec<Delivery>) -> Result<(), Error> {
+    let mut groups: VecDeque<Arrival> = VecDeque::new();
+    for mut job in jobs {
+        let mut left = &job.pieces[..];
+        while !left.is_empty() {
+            if groups.len() < COPIES {
+                let lengths: Vec<usize> = left.iter().take(GROUP).map(MessagePiece::bytes).collect();
+                let places = inlet.peek(&lengths, groups.is_empty())?;
+                let (now, rest) = left.split_at(places.len());
+                left = rest;
+                if !now.is_empty() {
+                    let copying = job.inbox.copy(now, &places)?;
+                    groups.push_back(Arrival { copying, pieces: now.len(), digests: job.digests });
+                    // What is checked next waits for no copy, so begin another one first.
+                    continue;
+                }
             }
-        }
-        if let Some((copying, pieces)) = groups.pop_front() {
-            if job.digests {
-                // Of what the device has read: of that alone the next stage is made.
-                let digests = copying.wait()?;
-                inlet.check(pieces, said(&digests))?;
-            } else {
-                inlet.check(pieces, None)?;
-                copying.wait()?;
-            }
-            inlet.release(pieces)?;
+            take_in(inlet, &mut groups)?;
         }
     }
+    while !groups.is_empty() {
+        take_in(inlet, &mut groups)?;
+    }
     Ok(())
+}
+
+/// Checks and gives back the oldest pieces that are copied, if there are any.
+fn take_in(inlet: &mut Inlet<'_>, groups: &mut VecDeque<Arrival>) -> Result<(), Error> {
+    let Some(Arrival { copying, pieces, digests }) = groups.pop_front() else { return Ok(()) };
+    if digests {
+        // Of what the device has read: of that alone the next stage is made.
+        let digests = copying.wait()?;
+        inlet.check(pieces, said(&digests))?;
+    } else {
+        inlet.check(pieces, None)?;
+        copying.wait()?;
+    }
+    inlet.release(pieces)
 }

@@ -280,15 +280,12 @@ impl SeatParty {
             let first = product.chunks.folded;
             self.start_chunks(product, first, None)?;
             let started = first..product.chunks.started;
-            for chunk in started.clone() {
-                let job = self.letter(product, chunk)?;
-                courier::send(outlet, job)?;
-            }
+            let letters = started.clone().map(|chunk| self.letter(product, chunk));
+            courier::send(outlet, letters.collect::<Result<_, _>>()?)?;
             outlet.flush()?;
-            for chunk in started {
-                courier::receive(inlet, self.delivery(product, chunk)?)?;
-                self.fold_chunk(product, chunk)?;
-            }
+            let deliveries = started.clone().map(|chunk| self.delivery(product, chunk));
+            courier::receive(inlet, deliveries.collect::<Result<_, _>>()?)?;
+            started.into_iter().try_for_each(|chunk| self.fold_chunk(product, chunk))?;
         }
         Ok(())
     }
