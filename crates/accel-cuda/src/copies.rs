@@ -1,9 +1,9 @@
-//! Copies between slots and the memory of the transport, and digests of what is copied, made where the GPU has
-//! it: of what is sent before it leaves, of what arrived after it came. So nobody on the host reads a message,
+//! Copies between slots and the memory of the transport, and digests of the messages, made where the GPU has
+//! them: of what is sent behind stage 1, of what arrived behind stage 2. So nobody on the host reads a message,
 //! and what is checked is what is used.
 //!
-//! A piece of up to 2^12 blocks becomes 2^9 by one kernel and 2^6 by another ([`crate::digest`] has the rule);
-//! these the host digests, which is a 64th of the piece.
+//! Nothing is computed on the streams of copies: on a GPU that several processes share a kernel waits for its
+//! turn, and a copy does not.
 
 use crate::driver::{DeviceBuffer, Lane, Module, Move, PlacedCopies, Registry};
 use crate::jobs;
@@ -13,16 +13,37 @@ use kernels::{Block, GfKey, Place, gf_digest};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Logarithms of how many blocks each level leaves of a piece.
+/// Logarithms of how many blocks each level leaves of a piece ([`crate::digest`] has the rule); those of the
+/// last one the host digests, a 64th of the piece.
 const FIRST_LOG: usize = 9;
 const LAST_LOG: usize = 6;
 /// Copies under way each way for which there are lanes from the beginning.
 const LANES_AHEAD: usize = 2;
 
-/// Blocks on the GPU of all lanes for copies.
-pub(crate) const COPY_BLOCKS: usize = 2 * LANES_AHEAD * SCRATCH_BLOCKS;
-/// Blocks of a lane: both levels.
-const SCRATCH_BLOCKS: usize = (DIGESTED_PIECES << FIRST_LOG) + (DIGESTED_PIECES << LAST_LOG);
+/// Blocks on the GPU of all lanes for copies, which need none.
+pub(crate) const COPY_BLOCKS: usize = 2 * LANES_AHEAD;
+
+/// Pieces of so many blocks.
+fn pieces_of(blocks: usize) -> usize {
+    blocks.div_ceil(PIECE_BLOCKS)
+}
+
+/// Blocks on the host of what is left of digests of A and C of a chunk.
+pub(crate) fn rest_blocks(chunk: usize) -> usize {
+    2 * pieces_of(chunk) << LAST_LOG
+}
+
+/// Blocks on the GPU of digests of messages of a chunk: the first level, and the last one of each stage.
+pub(crate) fn scratch_blocks(chunk: usize) -> usize {
+    (2 * pieces_of(chunk) << FIRST_LOG) + 2 * rest_blocks(chunk)
+}
+
+/// Where in a slot's buffer the first level, the last one of what is sent and that of what arrived lie, of which
+/// the first is at `from`.
+pub(crate) fn scratch_places(from: usize, chunk: usize) -> [usize; 3] {
+    let rests = from + (2 * pieces_of(chunk) << FIRST_LOG);
+    [from, rests, rests + rest_blocks(chunk)]
+}
 
 /// Lanes for copies one way: a lane serves one copy until that is waited for.
 #[derive(Clone)]
@@ -41,7 +62,7 @@ impl CopyLanes {
     }
 
     fn make(&self) -> Result<Lane, Error> {
-        Lane::new(&self.module, DIGESTED_PIECES << LAST_LOG, SCRATCH_BLOCKS)
+        Lane::new(&self.module, DIGESTED_PIECES << LAST_LOG, 1)
     }
 
     fn take(&self) -> Result<Lane, Error> {
@@ -61,26 +82,25 @@ pub(crate) struct MessageKey {
     pub(crate) expanded: Arc<DeviceBuffer>,
 }
 
-/// Where A and C of a chunk lie in the buffer of its slot.
+/// A and C of a chunk in the buffer of its slot.
 #[derive(Clone)]
 pub(crate) struct ChunkMessages {
     pub(crate) buffer: Arc<DeviceBuffer>,
     pub(crate) at: [usize; 2],
+    /// Blocks of each.
+    pub(crate) blocks: usize,
+    /// Whether there is a C.
+    pub(crate) with_c: bool,
 }
 
 impl ChunkMessages {
-    /// The first block of a piece.
-    fn of(&self, piece: &MessagePiece) -> usize {
-        self.at[usize::from(piece.of_c)] + piece.blocks.start
-    }
-
     /// Where pieces lie here and in the transport's memory, one part after the other: then rows of one copy
     /// follow each other.
     fn moves(&self, pieces: &[MessagePiece], places: &[Vec<Place>]) -> Vec<Move> {
         let mut moves = Vec::new();
         for of_c in [false, true] {
             for (piece, places) in pieces.iter().zip(places).filter(|(piece, _)| piece.of_c == of_c) {
-                let mut at = self.of(piece) * Block::BYTES;
+                let mut at = (self.at[usize::from(of_c)] + piece.blocks.start) * Block::BYTES;
                 for place in places {
                     moves.push((at, place.clone()));
                     at += place.bytes();
@@ -89,53 +109,121 @@ impl ChunkMessages {
         }
         moves
     }
+
+    /// Queues digests of all pieces, those of A and then those of C, with scratch from `at` on. What is left
+    /// of them comes to lie at the place in the lane's buffer that is returned.
+    pub(crate) fn digest(
+        &self,
+        lane: &mut Lane,
+        key: &MessageKey,
+        [scratch, rests]: [usize; 2],
+    ) -> Result<MessageDigests, Error> {
+        let (keys, blocks, count) =
+            (key.expanded.address(0, key.expanded.blocks()), self.blocks, pieces_of(self.blocks));
+        let parts = 1 + usize::from(self.with_c);
+        for (part, at) in self.at.iter().enumerate().take(parts) {
+            let x = self.buffer.address(*at, blocks);
+            let y = lane.address(scratch + (part * count << FIRST_LOG), count << FIRST_LOG);
+            let (blocks, piece, log) = (blocks as u64, PIECE_BLOCKS as u64, FIRST_LOG as u64);
+            lane.launch(
+                jobs::Digest { blocks, piece, log, part: 0, keys, x, y },
+                (count << FIRST_LOG) as u64,
+            )?;
+        }
+        let count = parts * count;
+        let [x, y] = [lane.address(scratch, count << FIRST_LOG), lane.address(rests, count << LAST_LOG)];
+        let (blocks, piece, log) = ((count << FIRST_LOG) as u64, 1 << FIRST_LOG, LAST_LOG as u64);
+        lane.launch(jobs::Digest { blocks, piece, log, part: 0, keys, x, y }, (count << LAST_LOG) as u64)?;
+        Ok(MessageDigests { key: key.key.clone(), from: rests, count })
+    }
 }
 
-/// Copies under way, and the digests of what they copy.
+/// Digests of the messages of a chunk, of which the last level lies in a buffer on the GPU.
+#[derive(Clone)]
+pub(crate) struct MessageDigests {
+    key: Arc<GfKey>,
+    pub(crate) from: usize,
+    count: usize,
+}
+
+impl MessageDigests {
+    /// Blocks that are left of all of them.
+    pub(crate) fn blocks(&self) -> usize {
+        self.count << LAST_LOG
+    }
+
+    /// The digests, from what is left of them, which is wiped.
+    pub(crate) fn read(&self, left: &mut [Block]) -> Zeroizing<Vec<Block>> {
+        let digest = |rest: &[Block]| gf_digest(&self.key, Block::ZERO, rest);
+        let digests = left.chunks(1 << LAST_LOG).map(digest).collect();
+        left.iter_mut().for_each(Zeroize::zeroize);
+        Zeroizing::new(digests)
+    }
+
+    /// Which digest is that of a piece of a message of so many blocks, if the piece is one of those digested.
+    fn place(&self, piece: &MessagePiece, blocks: usize) -> Option<usize> {
+        let (start, end) = (piece.blocks.start, piece.blocks.end);
+        let whole =
+            start.is_multiple_of(PIECE_BLOCKS) && end == blocks.min(start + PIECE_BLOCKS) && start < end;
+        let place = usize::from(piece.of_c) * pieces_of(blocks) + start / PIECE_BLOCKS;
+        (whole && place < self.count).then_some(place)
+    }
+}
+
+/// Copies under way, and what is left of digests of what they copy.
 pub(crate) struct CudaCopies {
     copies: Option<PlacedCopies>,
     /// Until it is given back.
     lane: Option<Lane>,
     home: CopyLanes,
-    digests: Option<PieceDigests>,
+    /// With which piece comes first, second and so on.
+    digests: Option<(MessageDigests, Vec<usize>)>,
 }
 
 impl CudaCopies {
-    /// Queues copies of pieces to the memory of a transport, or from there, and their digests where there is
-    /// a key and they are short and few enough.
+    /// Queues copies of pieces to the memory of a transport, or from there, and with them what is left of
+    /// digests, where all pieces have some.
     pub(crate) fn queue(
         home: &CopyLanes,
         (messages, registry): (&ChunkMessages, &Registry),
-        key: Option<&MessageKey>,
+        digests: Option<&MessageDigests>,
         (pieces, places): (&[MessagePiece], &[Vec<Place>]),
         sends: bool,
     ) -> Result<Box<dyn Copying>, Error> {
         let lane = home.take()?;
-        let copies = PlacedCopies::new(lane.parts().0.clone(), messages.buffer.clone());
+        let mut copies = PlacedCopies::new(lane.parts().0.clone(), messages.buffer.clone());
+        copies.queue(sends, registry, &messages.moves(pieces, places))?;
         let mut this = Self { copies: Some(copies), lane: Some(lane), home: home.clone(), digests: None };
-        let key = key.filter(|_| PieceDigests::may(pieces));
-        if let Some(key) = key.filter(|_| sends) {
-            this.digest(messages, key, pieces)?;
-        }
-        if let Some(copies) = &mut this.copies {
-            copies.queue(sends, registry, &messages.moves(pieces, places))?;
-        }
-        if let Some(key) = key.filter(|_| !sends) {
-            this.digest(messages, key, pieces)?;
+        if let Some(digests) = digests {
+            this.fetch(messages, digests, pieces)?;
         }
         Ok(Box::new(this))
     }
 
-    fn digest(
+    fn fetch(
         &mut self,
         messages: &ChunkMessages,
-        key: &MessageKey,
+        digests: &MessageDigests,
         pieces: &[MessagePiece],
     ) -> Result<(), Error> {
-        if let Some(lane) = &mut self.lane {
-            lane.enter()?;
-            self.digests = Some(PieceDigests::queue(lane, messages, key, pieces)?);
+        let places = pieces.iter().map(|piece| digests.place(piece, messages.blocks)).collect();
+        let (Some(places), Some(lane)): (Option<Vec<usize>>, _) = (places, &mut self.lane) else {
+            return Ok(());
+        };
+        if places.is_empty() || places.len() > DIGESTED_PIECES {
+            return Ok(());
         }
+        lane.enter()?;
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_by_key(|&piece| places[piece]);
+        // A and C come by turns: in order of their places one copy takes all of A, and one all of C.
+        let mut done = 0;
+        for run in order.chunk_by(|&one, &next| places[one] + 1 == places[next]) {
+            let from = digests.from + (places[run[0]] << LAST_LOG);
+            lane.download_from(&messages.buffer, from, done << LAST_LOG, run.len() << LAST_LOG)?;
+            done += run.len();
+        }
+        self.digests = Some((MessageDigests { count: done, ..digests.clone() }, order));
         Ok(())
     }
 }
@@ -146,7 +234,12 @@ impl Copying for CudaCopies {
             copies.wait()?;
         }
         match (&mut self.lane, self.digests.take()) {
-            (Some(lane), Some(digests)) => digests.read(lane),
+            (Some(lane), Some((digests, order))) => {
+                let sorted = digests.read(&mut lane.host()?[..digests.blocks()]);
+                let mut all = Zeroizing::new(vec![Block::ZERO; order.len()]);
+                order.iter().zip(sorted.iter()).for_each(|(&piece, digest)| all[piece] = *digest);
+                Ok(all)
+            }
             _ => Ok(Zeroizing::default()),
         }
     }
@@ -164,89 +257,22 @@ impl Drop for CudaCopies {
     }
 }
 
-/// Digests of pieces under way.
-struct PieceDigests {
-    key: Arc<GfKey>,
-    /// Which piece comes first, second and so on in the lane.
-    order: Vec<usize>,
-}
-
-impl PieceDigests {
-    /// Whether a lane has room for these.
-    fn may(pieces: &[MessagePiece]) -> bool {
-        let fits = |piece: &MessagePiece| (1..=PIECE_BLOCKS).contains(&piece.blocks.len());
-        (1..=DIGESTED_PIECES).contains(&pieces.len()) && pieces.iter().all(fits)
-    }
-
-    fn queue(
-        lane: &mut Lane,
-        messages: &ChunkMessages,
-        key: &MessageKey,
-        pieces: &[MessagePiece],
-    ) -> Result<Self, Error> {
-        let keys = key.expanded.address(0, key.expanded.blocks());
-        let mut order = Vec::with_capacity(pieces.len());
-        for of_c in [false, true] {
-            let of: Vec<usize> = (0..pieces.len()).filter(|&i| pieces[i].of_c == of_c).collect();
-            let mut left = &of[..];
-            while let Some(&first) = left.first() {
-                let (run, rest) = left.split_at(run_of(pieces, left));
-                let blocks: usize = run.iter().map(|&i| pieces[i].blocks.len()).sum();
-                let x = messages.buffer.address(messages.of(&pieces[first]), blocks);
-                let y = lane.address(order.len() << FIRST_LOG, run.len() << FIRST_LOG);
-                let piece = pieces[first].blocks.len() as u64;
-                let job =
-                    jobs::Digest { blocks: blocks as u64, piece, log: FIRST_LOG as u64, part: 0, keys, x, y };
-                lane.launch(job, (run.len() << FIRST_LOG) as u64)?;
-                order.extend(run);
-                left = rest;
-            }
-        }
-        let (count, last) = (order.len(), DIGESTED_PIECES << FIRST_LOG);
-        let [x, y] = [lane.address(0, count << FIRST_LOG), lane.address(last, count << LAST_LOG)];
-        let (blocks, piece) = ((count << FIRST_LOG) as u64, 1 << FIRST_LOG);
-        let job = jobs::Digest { blocks, piece, log: LAST_LOG as u64, part: 0, keys, x, y };
-        lane.launch(job, (count << LAST_LOG) as u64)?;
-        lane.download(last, 0, count << LAST_LOG)?;
-        Ok(Self { key: key.key.clone(), order })
-    }
-
-    /// The digests, in the order of the pieces.
-    fn read(&self, lane: &mut Lane) -> Result<Zeroizing<Vec<Block>>, Error> {
-        let left = &mut lane.host()?[..self.order.len() << LAST_LOG];
-        let mut digests = Zeroizing::new(vec![Block::ZERO; self.order.len()]);
-        for (rest, &piece) in left.chunks(1 << LAST_LOG).zip(&self.order) {
-            digests[piece] = gf_digest(&self.key, Block::ZERO, rest);
-        }
-        left.iter_mut().for_each(Zeroize::zeroize);
-        Ok(digests)
-    }
-}
-
-/// How many of the pieces, from the first on, follow each other, all as long as it but for the last one, which
-/// may be shorter.
-fn run_of(pieces: &[MessagePiece], these: &[usize]) -> usize {
-    let of = |i: usize| &pieces[i].blocks;
-    let each = of(these[0]).len();
-    let follows = |pair: &&[usize]| {
-        let [one, next] = [of(pair[0]), of(pair[1])];
-        one.end == next.start && one.len() == each && next.len() <= each
-    };
-    1 + these.windows(2).take_while(follows).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn pieces_that_follow_each_other_are_one_run() {
-        let piece = |blocks| MessagePiece { of_c: false, blocks };
-        let pieces = [piece(0..5), piece(5..10), piece(10..12), piece(12..14), piece(20..25)];
-        let runs = |these: &[usize]| run_of(&pieces, these);
-        assert_eq!([runs(&[0, 1, 2, 3, 4]), runs(&[1, 2]), runs(&[2, 3, 4]), runs(&[4])], [3, 2, 2, 1]);
-        assert!(PieceDigests::may(&pieces) && !PieceDigests::may(&[]));
-        assert!(!PieceDigests::may(&[piece(3..3)]) && !PieceDigests::may(&[piece(0..PIECE_BLOCKS + 1)]));
-        assert!(!PieceDigests::may(&vec![piece(0..1); DIGESTED_PIECES + 1]));
+    fn pieces_that_were_digested_are_found() {
+        let digests = MessageDigests { key: Arc::new(GfKey::new(Block::ONE)), from: 0, count: 6 };
+        let n = 2 * PIECE_BLOCKS + 700;
+        let place = |of_c, from: usize, to: usize| digests.place(&MessagePiece { of_c, blocks: from..to }, n);
+        assert_eq!(place(false, 0, PIECE_BLOCKS), Some(0));
+        assert_eq!(place(false, 2 * PIECE_BLOCKS, n), Some(2));
+        assert_eq!(place(true, PIECE_BLOCKS, 2 * PIECE_BLOCKS), Some(4));
+        let none = [(0, 5), (1, PIECE_BLOCKS), (0, n), (PIECE_BLOCKS, PIECE_BLOCKS), (n, n)];
+        assert!(none.into_iter().all(|(from, to)| place(false, from, to).is_none()));
+        let without_c = MessageDigests { count: 3, ..digests.clone() };
+        assert_eq!(without_c.place(&MessagePiece { of_c: true, blocks: 0..PIECE_BLOCKS }, n), None);
+        assert_eq!([rest_blocks(n), scratch_blocks(n)], [6 * 64, 6 * 512 + 2 * 6 * 64]);
     }
 }

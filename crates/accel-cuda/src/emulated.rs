@@ -209,18 +209,19 @@ fn messages_in_shared_memory_are_digested_by_who_has_them() {
 fn long_pieces_are_digested_as_they_are_copied() {
     let Some(emulator) = emulator() else { return };
     let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let [_, keys, ..] = conformance::keys();
+    let [_, seat, ..] = conformance::keys();
     let mut queue = DeviceQueue::new(vec![Box::new(emulator.device([64, 256, 1 << 14]).unwrap())]);
-    queue.configure(&keys).unwrap();
+    queue.configure(&seat).unwrap();
     let blocks = 2 * (2 * PIECE_BLOCKS + 700);
     let [x, z] = [0; 2].map(|_| queue.make(VectorRing::Z128, blocks).unwrap());
     let content: Vec<Block> = (0..blocks).map(|i| Block(u128::MAX / (3 + i as u128))).collect();
     queue.write(&x, [&content; 3]).unwrap();
     let (half, at) = (BlockHalf::First, 0..blocks / 2);
-    let (masked, vouch, factors) = (true, VouchBy::Nothing, &[[&x, &x]]);
-    queue.start(0, &VectorProduct { round: 1, at, half, factors, z: &z, masked, vouch }).unwrap();
     let key = Arc::new(GfKey::new(Block(0x1357_9bdf_0246_8ace << 50 | 3)));
-    let with_c = half.sends(keys.seat());
+    let (masked, vouch, factors, keys) = (true, VouchBy::Nothing, &[[&x, &x]], [Some(&key), Some(&key)]);
+    let product = VectorProduct { round: 1, at, half, factors, z: &z, masked, vouch, keys };
+    queue.start(0, &product).unwrap();
+    let with_c = half.sends(seat.seat());
     let mut pieces = Vec::new();
     for from in (0..blocks / 2).step_by(PIECE_BLOCKS) {
         let blocks = from..(blocks / 2).min(from + PIECE_BLOCKS);
@@ -234,18 +235,37 @@ fn long_pieces_are_digested_as_they_are_copied() {
         vec![memory.place(end - piece.bytes(), piece.bytes())]
     };
     let places: Vec<_> = pieces.iter().map(&mut place).collect();
-    let mut copy = |keyed: bool| {
-        let mut outbox = queue.outbox(0, keyed.then_some(&key)).unwrap();
-        outbox.copy(&pieces, &places).unwrap().wait().unwrap()
+    let copied: Vec<Vec<Block>> =
+        places.iter().map(|places| vec![Block::ZERO; places[0].bytes() / 16]).collect();
+    let expected = |copied: &mut Vec<Vec<Block>>| -> Vec<Block> {
+        let of = |(places, copied): (&Vec<Place>, &mut Vec<Block>)| {
+            Place::read_all(places, Block::bytes_of_mut(copied));
+            assert!(copied.iter().any(|block| *block != Block::ZERO));
+            gf_digest(&key, Block::ZERO, copied)
+        };
+        places.iter().zip(copied).map(of).collect()
     };
-    assert!(copy(false).is_empty(), "who has no key digests nothing");
-    let digests = copy(true);
-    assert_eq!(digests.len(), pieces.len());
-    for (digest, places) in digests.iter().zip(&places) {
-        let mut copied = vec![Block::ZERO; places[0].bytes() / Block::BYTES];
-        Place::read_all(places, Block::bytes_of_mut(&mut copied));
-        assert!(*digest == gf_digest(&key, Block::ZERO, &copied) && copied.iter().any(|b| *b != Block::ZERO));
-    }
+    let mut copied = copied;
+    let mut outbox = queue.outbox(0).unwrap();
+    let digests = outbox.copy(&pieces, &places).unwrap().wait().unwrap();
+    assert!(*digests == expected(&mut copied), "of what is sent, in the order of its pieces");
+    // What comes back to this seat in the other half has as many pieces, or those of A alone.
+    let mut inbox = queue.inbox(0).unwrap();
+    assert!(inbox.digests());
+    let with_c = half.receives(seat.seat());
+    let arriving: Vec<usize> = (0..pieces.len()).filter(|&i| with_c || !pieces[i].of_c).collect();
+    let (some, from): (Vec<_>, Vec<_>) =
+        arriving.iter().map(|&i| (pieces[i].clone(), places[i].clone())).unzip();
+    drop(inbox.copy(&some, &from).unwrap());
+    queue.fold(0).unwrap();
+    let digests = queue.arrived_digests(0).unwrap();
+    let all = expected(&mut copied);
+    let of = |of_c: bool| {
+        let these = arriving.iter().filter(|&&i| pieces[i].of_c == of_c);
+        these.map(|&i| all[i]).collect::<Vec<_>>()
+    };
+    assert!(*digests == [of(false), of(true)].concat(), "of what arrived, A and then C");
+    queue.settle(0).unwrap();
 }
 
 /// Where there is an NVRTC, with or without a GPU, it makes an image of the kernels.

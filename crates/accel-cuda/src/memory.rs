@@ -1,6 +1,6 @@
 //! What a device takes of a GPU's memory, from sizes. The driver has some for itself: it is not counted.
 
-use crate::copies::COPY_BLOCKS;
+use crate::copies::{self, COPY_BLOCKS};
 use crate::device::{CHUNK_MAX, FEW_THREADS, KEY_BLOCKS, LANE_MAX, LANES, LEAST_HANDED, RAW_BLOCKS};
 use crate::digest;
 use crate::vectors::SLOTS;
@@ -40,7 +40,8 @@ pub(crate) fn lane_blocks(lane: usize, host_digest: usize) -> usize {
 
 /// Blocks of a slot with chunks of so many blocks.
 pub(crate) fn slot_blocks(chunk: usize, host_digest: usize) -> usize {
-    5 * chunk + 4 * digest::scratch(chunk, host_digest) + 3 * FEW_THREADS.min(chunk)
+    let messages = copies::scratch_blocks(chunk);
+    5 * chunk + 4 * digest::scratch(chunk, host_digest) + 3 * FEW_THREADS.min(chunk) + messages
 }
 
 /// Bytes of all buffers with chunks of so many blocks, and so many lanes.

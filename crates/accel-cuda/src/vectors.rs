@@ -8,7 +8,7 @@
 //! the host, in pinned memory: what is vouched for and what arrived, where the host hashes them, and what is
 //! left of four digests.
 
-use crate::copies::{ChunkMessages, CopyLanes, CudaCopies, MessageKey};
+use crate::copies::{self, ChunkMessages, CopyLanes, CudaCopies, MessageDigests, MessageKey};
 use crate::device::{
     FEW_THREADS, KEY_BLOCKS, RAW_BLOCKS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests,
     download_digests, launch_fold, ring_number,
@@ -25,6 +25,7 @@ use base::Error;
 use kernels::{Block, GfKey, Place, gf_digest};
 use std::ops::Range;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Chunks under way: one is computed, one is sent, one arrives, one is ready, and one is folded while nobody
 /// waits for it.
@@ -58,15 +59,13 @@ struct CudaOutbox {
     lanes: CopyLanes,
     messages: ChunkMessages,
     registry: Arc<Registry>,
-    key: Option<MessageKey>,
-    blocks: usize,
-    sends: bool,
+    digests: Option<MessageDigests>,
 }
 
 impl Outbox for CudaOutbox {
     fn copy(&mut self, pieces: &[MessagePiece], to: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
-        check_pieces(pieces, to, self.blocks)?;
-        if !self.sends && pieces.iter().any(|piece| piece.of_c) {
+        check_pieces(pieces, to, self.messages.blocks)?;
+        if !self.messages.with_c && pieces.iter().any(|piece| piece.of_c) {
             return Err(Error::misuse("a piece of what the chunk does not send"));
         }
         if let Some(stage) = &self.stage {
@@ -74,7 +73,7 @@ impl Outbox for CudaOutbox {
             self.stage = None;
         }
         let from = (&self.messages, &*self.registry);
-        CudaCopies::queue(&self.lanes, from, self.key.as_ref(), (pieces, to), true)
+        CudaCopies::queue(&self.lanes, from, self.digests.as_ref(), (pieces, to), true)
     }
 }
 
@@ -83,19 +82,21 @@ struct CudaInbox {
     lanes: CopyLanes,
     messages: ChunkMessages,
     registry: Arc<Registry>,
-    key: Option<MessageKey>,
-    blocks: usize,
-    receives: bool,
+    digests: bool,
 }
 
 impl Inbox for CudaInbox {
+    fn digests(&self) -> bool {
+        self.digests
+    }
+
     fn copy(&mut self, pieces: &[MessagePiece], from: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
-        check_pieces(pieces, from, self.blocks)?;
-        if !self.receives && pieces.iter().any(|piece| piece.of_c) {
+        check_pieces(pieces, from, self.messages.blocks)?;
+        if !self.messages.with_c && pieces.iter().any(|piece| piece.of_c) {
             return Err(Error::misuse("a piece of what the chunk does not receive"));
         }
         let to = (&self.messages, &*self.registry);
-        CudaCopies::queue(&self.lanes, to, self.key.as_ref(), (pieces, from), false)
+        CudaCopies::queue(&self.lanes, to, None, (pieces, from), false)
     }
 }
 
@@ -120,6 +121,10 @@ struct VectorChunk {
     /// Where what arrives lies, and scratch.
     arrives: usize,
     scratch: usize,
+    /// Of what is sent, and of what arrived once stage 2 has begun, where there are keys.
+    digests: [Option<MessageDigests>; 2],
+    /// Of what arrives.
+    key: Option<MessageKey>,
 }
 
 impl VectorChunk {
@@ -137,6 +142,18 @@ fn idle() -> Error {
 impl VectorSlot {
     fn chunk(&self) -> Result<VectorChunk, Error> {
         self.chunk.clone().ok_or_else(idle)
+    }
+
+    /// What a chunk sends.
+    fn sends(&self, chunk: &VectorChunk) -> ChunkMessages {
+        let ([a, c, _], buffer) = (chunk.out.0, self.lane.parts().1.clone());
+        ChunkMessages { buffer, at: [a, c], blocks: chunk.at.len(), with_c: chunk.stage1.sends }
+    }
+
+    /// What a chunk receives.
+    fn receives(&self, chunk: &VectorChunk) -> ChunkMessages {
+        let (a, blocks, buffer) = (chunk.arrives, chunk.at.len(), self.lane.parts().1.clone());
+        ChunkMessages { buffer, at: [a, a + blocks], blocks, with_c: chunk.stage2.receives }
     }
 }
 
@@ -160,7 +177,8 @@ impl Cuda {
         }
         while self.vectors.slots.len() < SLOTS {
             let device = memory::slot_blocks(chunk, self.host_digest);
-            let lane = Lane::new(self.session.module(), 4 * chunk + 4 * self.host_digest, device)?;
+            let host = self.message_rests() + copies::rest_blocks(chunk);
+            let lane = Lane::new(self.session.module(), host, device)?;
             self.vectors.slots.push(VectorSlot { lane, chunk: None });
         }
         if self.vectors.lanes.is_none() {
@@ -218,6 +236,17 @@ impl Cuda {
             self.vectors.spare.drain(..count);
         }
         Ok(())
+    }
+
+    /// Where digests of messages lie in a slot's buffer: [`copies::scratch_places`].
+    fn message_places(&self) -> [usize; 3] {
+        let end = memory::slot_blocks(self.chunk_max, self.host_digest);
+        copies::scratch_places(end - copies::scratch_blocks(self.chunk_max), self.chunk_max)
+    }
+
+    /// Where what is left of digests of what arrived comes to lie on the host.
+    fn message_rests(&self) -> usize {
+        4 * self.chunk_max + 4 * self.host_digest
     }
 
     /// A key of messages that go out or come in, expanded once.
@@ -394,6 +423,8 @@ impl VectorMemory for Cuda {
         let few = FEW_THREADS.min(self.chunk_max);
         let slices = (few / blocks.max(1)).clamp(1, terms.clamp(1, SLICES_MAX));
         let [arrives, scratch] = [3, 5].map(|runs| runs * self.chunk_max);
+        let mut keys = [self.message_key(0, product.keys[0])?, self.message_key(1, product.keys[1])?];
+        let [first, rests, _] = self.message_places();
         let slot = self.slot(slot)?;
         let lane = &mut slot.lane;
         let from = if slices == 1 { 0 } else { scratch + 4 * digest::scratch(blocks, stage1.host) };
@@ -424,7 +455,24 @@ impl VectorMemory for Cuda {
         }
         download_digests(lane, digests, 4 * blocks)?;
         let (vouch, out) = (product.vouch, ([a, c, b], runs));
-        slot.chunk = Some(VectorChunk { at, z: id, of, stage1, stage2, vouch, out, arrives, scratch });
+        let mut chunk = VectorChunk {
+            at,
+            z: id,
+            of,
+            stage1,
+            stage2,
+            vouch,
+            out,
+            arrives,
+            scratch,
+            digests: [None, None],
+            key: keys[1].take(),
+        };
+        if let Some(key) = &keys[0] {
+            let messages = slot.sends(&chunk);
+            chunk.digests[0] = Some(messages.digest(&mut slot.lane, key, [first, rests])?);
+        }
+        slot.chunk = Some(chunk);
         Ok(())
     }
 
@@ -446,39 +494,21 @@ impl VectorMemory for Cuda {
         })
     }
 
-    fn outbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Outbox>, Error> {
+    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error> {
         let chunk = self.slot(slot)?.chunk()?;
-        let key = self.message_key(0, key)?;
         let CudaVectors { slots, lanes, registry, .. } = &self.vectors;
         let [lanes, _] = lanes.clone().ok_or_else(idle)?;
-        let (stage, buffer) = slots[slot].lane.parts();
-        let [a, c, _] = chunk.out.0;
-        Ok(Box::new(CudaOutbox {
-            stage: Some(stage.clone()),
-            lanes,
-            messages: ChunkMessages { buffer: buffer.clone(), at: [a, c] },
-            registry: registry.clone(),
-            key,
-            blocks: chunk.at.len(),
-            sends: chunk.stage1.sends,
-        }))
+        let (stage, _) = slots[slot].lane.parts();
+        let (stage, registry, [digests, _]) = (Some(stage.clone()), registry.clone(), chunk.digests.clone());
+        Ok(Box::new(CudaOutbox { stage, lanes, messages: slots[slot].sends(&chunk), registry, digests }))
     }
 
-    fn inbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Inbox>, Error> {
+    fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error> {
         let chunk = self.slot(slot)?.chunk()?;
-        let key = self.message_key(1, key)?;
         let CudaVectors { slots, lanes, registry, .. } = &self.vectors;
         let [_, lanes] = lanes.clone().ok_or_else(idle)?;
-        let blocks = chunk.at.len();
-        let (_, buffer) = slots[slot].lane.parts();
-        Ok(Box::new(CudaInbox {
-            lanes,
-            messages: ChunkMessages { buffer: buffer.clone(), at: [chunk.arrives, chunk.arrives + blocks] },
-            registry: registry.clone(),
-            key,
-            blocks,
-            receives: chunk.stage2.receives,
-        }))
+        let (messages, registry) = (slots[slot].receives(&chunk), registry.clone());
+        Ok(Box::new(CudaInbox { lanes, messages, registry, digests: chunk.key.is_some() }))
     }
 
     fn fold(&mut self, slot: usize) -> Result<(), Error> {
@@ -487,12 +517,20 @@ impl VectorMemory for Cuda {
         let (n, of, receives) = (chunk.at.len(), chunk.of, chunk.stage2.receives);
         let buffer = self.vectors.table.at(chunk.z)?;
         let z = [1, 2].map(|part| buffer.address(part * of + chunk.at.start, n));
-        let lane = &mut self.slot(slot)?.lane;
+        let ([first, _, rests], to) = (self.message_places(), self.message_rests());
+        let slot = self.slot(slot)?;
+        let arrived = slot.receives(&chunk);
+        let lane = &mut slot.lane;
         let each = digest::scratch(n, chunk.stage2.host);
         let scratch = chunk.scratch + 2 * each;
         let digests =
             launch_fold(lane, &chunk.stage2, chunk.at.start as u64, n, z, [chunk.arrives, scratch])?;
         download_digests(lane, digests, chunk.rests()[1])?;
+        if let (Some(key), Some(chunk)) = (&chunk.key, &mut slot.chunk) {
+            let digests = arrived.digest(lane, key, [first, rests])?;
+            lane.download(rests, to, digests.blocks())?;
+            chunk.digests[1] = Some(digests);
+        }
         if chunk.vouch == VouchBy::Expose {
             lane.download(chunk.arrives, 2 * n, if receives { 2 * n } else { n })?;
         }
@@ -518,6 +556,15 @@ impl VectorMemory for Cuda {
                 StageVouch::Digests([digest(of_a), digest(if receives { of_c } else { &[] })])
             }
         })
+    }
+
+    fn arrived_digests(&mut self, slot: usize) -> Result<Zeroizing<Vec<Block>>, Error> {
+        self.session.enter()?;
+        let from = self.message_rests();
+        let slot = self.slot(slot)?;
+        let [_, digests] = slot.chunk()?.digests;
+        let Some(digests) = digests else { return Ok(Zeroizing::default()) };
+        Ok(digests.read(&mut slot.lane.host()?[from..from + digests.blocks()]))
     }
 
     fn settle(&mut self, slot: usize) -> Result<(), Error> {

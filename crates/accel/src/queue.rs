@@ -8,10 +8,11 @@ use crate::{
     VectorProduct, VectorRing, check,
 };
 use base::Error;
-use kernels::{Block, GfKey};
+use kernels::Block;
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 mod apart;
 
@@ -348,16 +349,16 @@ impl VectorMemory for DeviceQueue {
         self.vectors.vouched(slot)
     }
 
-    fn outbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Outbox>, Error> {
+    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error> {
         match self.memory_at(slot) {
-            Some(memory) => memory.outbox(slot, key),
+            Some(memory) => memory.outbox(slot),
             None => self.vectors.outbox(slot),
         }
     }
 
-    fn inbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Inbox>, Error> {
+    fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error> {
         match self.memory_at(slot) {
-            Some(memory) => memory.inbox(slot, key),
+            Some(memory) => memory.inbox(slot),
             None => self.vectors.inbox(slot),
         }
     }
@@ -374,6 +375,11 @@ impl VectorMemory for DeviceQueue {
             return self.memory_at(slot).expect("it was there").arrived(slot);
         }
         self.vectors.arrived(slot)
+    }
+
+    fn arrived_digests(&mut self, slot: usize) -> Result<Zeroizing<Vec<Block>>, Error> {
+        // What lies with the host is hashed where the transport has it.
+        self.memory_at(slot).map_or_else(|| Ok(Zeroizing::default()), |memory| memory.arrived_digests(slot))
     }
 
     fn settle(&mut self, slot: usize) -> Result<(), Error> {

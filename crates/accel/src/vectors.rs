@@ -15,9 +15,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
-/// Pieces that are copied at once, at most, where a device digests them.
+/// Pieces that are copied at once, at most, where a device has digested them.
 pub const DIGESTED_PIECES: usize = 16;
-/// Blocks of such a piece, at most: those of a long message.
+/// Blocks of such a piece: those of a long message; the last one of a chunk may have fewer.
 pub const PIECE_BLOCKS: usize = 1 << 12;
 
 /// A vector of shares in the memory of a device, three parts of it. Dropping it gives the memory back, at the
@@ -132,6 +132,9 @@ pub struct VectorProduct<'a> {
     pub masked: bool,
     /// What is done about those that this seat vouches for.
     pub vouch: VouchBy,
+    /// Keys under which the device may digest the messages that are sent and those that are received, in
+    /// pieces of [`PIECE_BLOCKS`], for tags of the transport.
+    pub keys: [Option<&'a Arc<GfKey>>; 2],
 }
 
 impl VectorProduct<'_> {
@@ -203,6 +206,11 @@ pub trait Outbox: Send {
 
 /// Room for what a chunk receives, for the thread that receives it. Stage 2 begins when all of it is copied.
 pub trait Inbox: Send {
+    /// Whether the device will have digests of what arrives: [`VectorMemory::arrived_digests`].
+    fn digests(&self) -> bool {
+        false
+    }
+
     /// Begins to copy pieces from as many places.
     ///
     /// # Errors
@@ -299,18 +307,17 @@ pub trait VectorMemory {
     /// When the device failed.
     fn vouched(&mut self, slot: usize) -> Result<StageVouch<'_>, Error>;
 
-    /// What the chunk sends. With a key the device may digest each piece ([`Copying::wait`]), up to
-    /// [`DIGESTED_PIECES`] at once, none longer than [`crate::PIECE_BLOCKS`].
+    /// What the chunk sends.
     ///
     /// # Errors
     /// When the device failed.
-    fn outbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Outbox>, Error>;
+    fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error>;
 
-    /// Room for what the chunk receives, the same with a key.
+    /// Room for what the chunk receives.
     ///
     /// # Errors
     /// When the device failed.
-    fn inbox(&mut self, slot: usize, key: Option<&Arc<GfKey>>) -> Result<Box<dyn Inbox>, Error>;
+    fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error>;
 
     /// Begins stage 2, once everything has been copied.
     ///
@@ -323,6 +330,14 @@ pub trait VectorMemory {
     /// # Errors
     /// When the device failed.
     fn arrived(&mut self, slot: usize) -> Result<StageVouch<'_>, Error>;
+
+    /// Waits for stage 2, and gives the digests of what arrived, as the device has it, where there is a key:
+    /// of all pieces of A, each of [`PIECE_BLOCKS`] but the last, and then of C; none where it digests
+    /// nothing ([`Inbox::digests`]).
+    ///
+    /// # Errors
+    /// When the device failed.
+    fn arrived_digests(&mut self, slot: usize) -> Result<Zeroizing<Vec<Block>>, Error>;
 
     /// Waits for stage 2. The slot is free hereafter.
     ///

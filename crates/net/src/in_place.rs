@@ -17,8 +17,9 @@ pub const PLACED_BYTES: usize = 64 << 10;
 const SLOTS: usize = 32;
 
 /// Messages that lie in the memory of a transport. Others may write to it at any time: what is read from a
-/// place is checked by [`InPlace::check`] as it is at that time, so who lets a device read it says the digests
-/// of what the device read, or has a check of its own where the peer may do anything.
+/// place is checked by [`InPlace::check`] as it is at that time, so who lets a device read it has a check of
+/// its own where the peer may do anything, or checks the digests of what the device has read
+/// ([`InPlace::release_unchecked`]).
 pub trait InPlace {
     /// Places for the next messages of these lengths, [`PLACED_BYTES`] at most each: as many as there is room
     /// for now. Waits until there is room for one, if asked and if none is reserved.
@@ -44,18 +45,55 @@ pub trait InPlace {
     /// As [`Channel::recv`].
     fn peek(&mut self, lengths: &[usize], wait: bool) -> Result<Peeked, ChannelError>;
 
-    /// Whether so many of those that were seen, the oldest that were not asked about, are what was sent: what
-    /// lies there, or what somebody read there, who says its digests.
+    /// Whether so many of those that were seen, the oldest that were not asked about, are what was sent.
     ///
     /// # Errors
-    /// When one is not, and when there are not as many digests.
-    fn check(&mut self, messages: usize, digests: Option<&[Block]>) -> Result<(), ChannelError>;
+    /// When one is not.
+    fn check(&mut self, messages: usize) -> Result<(), ChannelError>;
 
     /// Gives back the places of so many, the oldest: nobody reads them any more.
     ///
     /// # Errors
     /// When they were not checked.
     fn release(&mut self, messages: usize) -> Result<(), ChannelError>;
+
+    /// Gives back the places of so many, the oldest, which were read and not checked: what was read there has
+    /// these digests ([`InPlace::body_keys`]), or is not what was sent. All are whole blocks.
+    ///
+    /// # Errors
+    /// When they were not seen.
+    fn release_unchecked(&mut self, messages: usize) -> Result<OwedDigests<ChannelError>, ChannelError>;
+}
+
+/// The digests that messages have which were read and not checked: nothing that they say may leave this party
+/// before [`OwedDigests::check`].
+pub struct OwedDigests<E> {
+    digests: Zeroizing<Vec<Block>>,
+    /// What is said where one is another.
+    wrong: E,
+}
+
+impl<E> OwedDigests<E> {
+    /// Of so many messages, with the error of a wrong one.
+    pub fn new(digests: Vec<Block>, wrong: E) -> Self {
+        Self { digests: Zeroizing::new(digests), wrong }
+    }
+
+    /// Whether what was read has these digests. The time depends on their number alone.
+    ///
+    /// # Errors
+    /// That of a wrong one, also where there are not as many.
+    pub fn check(self, digests: &[Block]) -> Result<(), E> {
+        let differs = |all: u128, (one, other): (&Block, &Block)| all | (one.0 ^ other.0);
+        let difference = self.digests.iter().zip(digests).fold(0, differs);
+        if digests.len() == self.digests.len() && difference == 0 { Ok(()) } else { Err(self.wrong) }
+    }
+
+    /// How many messages there are.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.digests.len()
+    }
 }
 
 /// What comes next.
@@ -267,27 +305,48 @@ impl Inlet<'_> {
         self.channel.in_place().map(|memory| memory.body_keys()[1].clone())
     }
 
-    /// As [`InPlace::check`]; the digest of a message that has no place is not looked at.
+    /// As [`InPlace::check`].
     ///
     /// # Errors
     /// As there.
-    pub fn check(&mut self, messages: usize, digests: Option<&[Block]>) -> Result<(), Error> {
+    pub fn check(&mut self, messages: usize) -> Result<(), Error> {
         let (from, to) = (self.checked, self.checked + messages);
-        if to > self.seen.len() || digests.is_some_and(|all| all.len() != messages) {
-            return Err(Error::misuse("nothing is there to check, or not as many digests"));
+        if to > self.seen.len() {
+            return Err(Error::misuse("nothing is there to check"));
         }
-        let placed: Vec<bool> = self.seen.range(from..to).map(|(placed, _)| *placed).collect();
-        let count = placed.iter().filter(|placed| **placed).count();
-        let digests: Option<Zeroizing<Vec<Block>>> = digests
-            .map(|all| all.iter().zip(&placed).filter(|(_, placed)| **placed).map(|(d, _)| *d).collect())
-            .map(Zeroizing::new);
-        if count > 0
+        let placed = self.seen.range(from..to).filter(|(placed, _)| *placed).count();
+        if placed > 0
             && let Some(memory) = self.channel.in_place()
         {
-            memory.check(count, digests.as_ref().map(|all| &all[..])).map_err(|e| self.fault(e))?;
+            memory.check(placed).map_err(|e| self.fault(e))?;
         }
         self.checked = to;
         Ok(())
+    }
+
+    /// As [`InPlace::release_unchecked`], where none of so many, the oldest, is checked and all lie in the
+    /// transport's memory; nothing otherwise, and then they are to be checked.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn release_unchecked(&mut self, messages: usize) -> Result<Option<OwedDigests<Error>>, Error> {
+        if messages > self.seen.len() || self.checked > 0 {
+            return Err(Error::misuse("nothing is there, or it was checked"));
+        }
+        let placed = self.seen.range(..messages).all(|(placed, _)| *placed);
+        let Some(memory) = self.channel.in_place().filter(|_| placed) else { return Ok(None) };
+        let owed = memory.release_unchecked(messages).map_err(|e| self.fault(e))?;
+        self.book(messages);
+        let OwedDigests { digests, wrong } = owed;
+        Ok(Some(OwedDigests { digests, wrong: self.fault(wrong) }))
+    }
+
+    /// Books so many messages, the oldest that were seen; gives those that lie in the transport's memory.
+    fn book(&mut self, messages: usize) -> usize {
+        let released: Vec<_> = self.seen.drain(..messages).collect();
+        self.booked.messages += messages as u64;
+        self.booked.bytes += released.iter().flat_map(|(_, all)| all).map(|p| p.bytes() as u64).sum::<u64>();
+        released.iter().filter(|(placed, _)| *placed).count()
     }
 
     /// As [`InPlace::release`].
@@ -299,10 +358,7 @@ impl Inlet<'_> {
             return Err(Error::misuse("what was not checked is not released"));
         }
         self.checked -= messages;
-        let released: Vec<_> = self.seen.drain(..messages).collect();
-        self.booked.messages += messages as u64;
-        self.booked.bytes += released.iter().flat_map(|(_, all)| all).map(|p| p.bytes() as u64).sum::<u64>();
-        let placed = released.iter().filter(|(placed, _)| *placed).count();
+        let placed = self.book(messages);
         (placed..messages).for_each(|_| self.buffer.free());
         if placed > 0
             && let Some(memory) = self.channel.in_place()

@@ -4,7 +4,7 @@
 use accel::{Copying, DIGESTED_PIECES, Inbox, MessagePiece, Outbox};
 use base::Error;
 use kernels::Block;
-use net::{Inlet, Outlet};
+use net::{Inlet, Outlet, OwedDigests};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -23,8 +23,6 @@ pub(crate) struct Letter {
 pub(crate) struct Delivery {
     pub pieces: Vec<MessagePiece>,
     pub inbox: Box<dyn Inbox>,
-    /// Whether the device may digest what it reads; else the host hashes it while it is copied.
-    pub digests: bool,
 }
 
 /// A copy under way, of so many pieces, and whether they are the last of their chunk.
@@ -110,32 +108,57 @@ fn said(digests: &[Block]) -> Option<&[Block]> {
     (!digests.is_empty()).then_some(digests)
 }
 
-/// Receives what comes in, and tells of every chunk that is there. Ends when nobody can ask for more.
+/// Receives what comes in, and tells of every chunk that is there, with what is to be checked of it. Ends when
+/// nobody can ask for more.
 pub(crate) fn receive_all(
     inlet: &mut Inlet<'_>,
     jobs: &Receiver<Delivery>,
-    tell: &Sender<()>,
+    tell: &Sender<OwedChunk>,
 ) -> Result<(), Error> {
     while let Ok(job) = jobs.recv() {
-        receive(inlet, vec![job])?;
+        let owed = receive(inlet, vec![job])?;
         // Who computes may have failed, and says why.
-        let _ = tell.send(());
+        owed.into_iter().for_each(|owed| _ = tell.send(owed));
     }
     Ok(())
 }
 
-/// A copy from the transport under way, of so many pieces, and whether the device digests them.
+/// A copy from the transport under way, of so many pieces of a chunk, and whether the device digests them.
 struct Arrival {
     copying: Box<dyn Copying>,
+    chunk: usize,
     pieces: usize,
     digests: bool,
 }
 
-/// Receives the pieces of chunks: copies of the next are begun while those of one are under way.
-pub(crate) fn receive(inlet: &mut Inlet<'_>, jobs: Vec<Delivery>) -> Result<(), Error> {
+/// Digests of the pieces of a chunk, in their order, by groups of so many: nothing where one was checked.
+#[derive(Default)]
+pub(crate) struct OwedChunk(Vec<(usize, Option<OwedDigests<Error>>)>);
+
+impl OwedChunk {
+    /// Whether anything is to be checked.
+    pub(crate) fn is_owed(&self) -> bool {
+        self.0.iter().any(|(_, owed)| owed.is_some())
+    }
+
+    /// Checks what the device has read, by its digests of all pieces.
+    pub(crate) fn check(self, mut digests: &[Block]) -> Result<(), Error> {
+        for (pieces, owed) in self.0 {
+            let (now, rest) = digests.split_at_checked(pieces).unwrap_or_default();
+            digests = rest;
+            owed.map_or(Ok(()), |owed| owed.check(now))?;
+        }
+        Ok(())
+    }
+}
+
+/// Receives the pieces of chunks: copies of the next are begun while those of one are under way. Gives what is
+/// to be checked of each.
+pub(crate) fn receive(inlet: &mut Inlet<'_>, jobs: Vec<Delivery>) -> Result<Vec<OwedChunk>, Error> {
+    let mut owed: Vec<OwedChunk> = jobs.iter().map(|_| OwedChunk::default()).collect();
     let mut groups: VecDeque<Arrival> = VecDeque::new();
-    for mut job in jobs {
-        let mut left = &job.pieces[..];
+    for (chunk, mut job) in jobs.into_iter().enumerate() {
+        let (mut left, digests) = (&job.pieces[..], job.inbox.digests());
         while !left.is_empty() {
             if groups.len() < COPIES {
                 let lengths: Vec<usize> = left.iter().take(GROUP).map(MessagePiece::bytes).collect();
@@ -144,30 +167,39 @@ pub(crate) fn receive(inlet: &mut Inlet<'_>, jobs: Vec<Delivery>) -> Result<(), 
                 left = rest;
                 if !now.is_empty() {
                     let copying = job.inbox.copy(now, &places)?;
-                    groups.push_back(Arrival { copying, pieces: now.len(), digests: job.digests });
+                    groups.push_back(Arrival { copying, chunk, pieces: now.len(), digests });
                     // What is checked next waits for no copy, so begin another one first.
                     continue;
                 }
             }
-            take_in(inlet, &mut groups)?;
+            take_in(inlet, &mut groups, &mut owed)?;
         }
     }
     while !groups.is_empty() {
-        take_in(inlet, &mut groups)?;
+        take_in(inlet, &mut groups, &mut owed)?;
     }
-    Ok(())
+    Ok(owed)
 }
 
-/// Checks and gives back the oldest pieces that are copied, if there are any.
-fn take_in(inlet: &mut Inlet<'_>, groups: &mut VecDeque<Arrival>) -> Result<(), Error> {
-    let Some(Arrival { copying, pieces, digests }) = groups.pop_front() else { return Ok(()) };
-    if digests {
-        // Of what the device has read: of that alone the next stage is made.
-        let digests = copying.wait()?;
-        inlet.check(pieces, said(&digests))?;
-    } else {
-        inlet.check(pieces, None)?;
+/// Gives back the oldest pieces that are copied, if there are any: checked, or owed a check.
+fn take_in(
+    inlet: &mut Inlet<'_>,
+    groups: &mut VecDeque<Arrival>,
+    owed: &mut [OwedChunk],
+) -> Result<(), Error> {
+    let Some(Arrival { copying, chunk, pieces, digests }) = groups.pop_front() else { return Ok(()) };
+    if !digests {
+        inlet.check(pieces)?;
         copying.wait()?;
+        return inlet.release(pieces);
     }
-    inlet.release(pieces)
+    copying.wait()?;
+    let digests = inlet.release_unchecked(pieces)?;
+    if digests.is_none() {
+        // Some of it did not lie in the transport's memory.
+        inlet.check(pieces)?;
+        inlet.release(pieces)?;
+    }
+    owed[chunk].0.push((pieces, digests));
+    Ok(())
 }

@@ -6,7 +6,7 @@
 //! made by the host.
 
 use crate::seats::check::{Running, VouchedChannel};
-use crate::seats::courier::{self, Delivery, Letter};
+use crate::seats::courier::{self, Delivery, Letter, OwedChunk};
 use crate::seats::product::{Checks, chunks_of};
 use crate::vectors::arithmetic::ArithmeticShares;
 use crate::vectors::spare::zeros;
@@ -15,6 +15,7 @@ use accel::{BlockHalf, DeviceVector, MessagePiece, StageVouch, VectorMemory, Vec
 use base::Error;
 use kernels::{Block, GfKey};
 use net::{Inlet, Outlet, Session};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -91,7 +92,7 @@ struct TalkThreads {
     to_sender: mpsc::Sender<Letter>,
     sent: Receiver<()>,
     to_receiver: mpsc::Sender<Delivery>,
-    arrived: Receiver<()>,
+    arrived: Receiver<OwedChunk>,
 }
 
 /// A product under way.
@@ -103,6 +104,8 @@ struct DeviceProduct<'a> {
     /// Keys of the transport under which the device digests what is sent and received, where it has them.
     keys: [Option<Arc<GfKey>>; 2],
     chunks: Chunks,
+    /// Of chunks that are folded and not settled.
+    owed: VecDeque<OwedChunk>,
     checks: Option<Checks>,
 }
 
@@ -213,9 +216,8 @@ impl SeatParty {
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let factors: Vec<[&DeviceVector; 2]> =
             x.iter().zip(y).map(|(x, y)| [&*x.vector, &*y.vector]).collect();
-        let keys = [None, None];
-        let mut product =
-            DeviceProduct { round, factors: &factors, z, vouch, keys, chunks: under_way, checks };
+        let (keys, chunks, owed) = ([None, None], under_way, VecDeque::new());
+        let mut product = DeviceProduct { round, factors: &factors, z, vouch, keys, chunks, owed, checks };
         self.talk(session, &mut product)?;
         while product.chunks.settled < product.chunks.all.len() {
             self.settle_chunk(&mut product)?;
@@ -284,7 +286,8 @@ impl SeatParty {
             courier::send(outlet, letters.collect::<Result<_, _>>()?)?;
             outlet.flush()?;
             let deliveries = started.clone().map(|chunk| self.delivery(product, chunk));
-            courier::receive(inlet, deliveries.collect::<Result<_, _>>()?)?;
+            let owed = courier::receive(inlet, deliveries.collect::<Result<_, _>>()?)?;
+            product.owed.extend(owed);
             started.into_iter().try_for_each(|chunk| self.fold_chunk(product, chunk))?;
         }
         Ok(())
@@ -300,7 +303,7 @@ impl SeatParty {
                 threads.to_receiver.send(self.delivery(product, next)?).map_err(|_| ended())?;
                 product.chunks.talked += 1;
             }
-            threads.arrived.recv().map_err(|_| ended())?;
+            product.owed.push_back(threads.arrived.recv().map_err(|_| ended())?);
             self.fold_chunk(product, chunk)?;
         }
         // Slots are free once what they send is gone.
@@ -314,16 +317,15 @@ impl SeatParty {
     /// What a chunk sends.
     fn letter(&mut self, product: &DeviceProduct<'_>, chunk: usize) -> Result<Letter, Error> {
         let (half, at) = &product.chunks.all[chunk];
-        let outbox = self.queue.outbox(chunk % product.chunks.slots, product.keys[0].as_ref())?;
+        let outbox = self.queue.outbox(chunk % product.chunks.slots)?;
         Ok(Letter { pieces: pieces(at.len(), half.sends(self.seat)), outbox })
     }
 
     /// What a chunk receives.
     fn delivery(&mut self, product: &DeviceProduct<'_>, chunk: usize) -> Result<Delivery, Error> {
         let (half, at) = &product.chunks.all[chunk];
-        let key = product.keys[1].as_ref();
-        let inbox = self.queue.inbox(chunk % product.chunks.slots, key)?;
-        Ok(Delivery { pieces: pieces(at.len(), half.receives(self.seat)), inbox, digests: key.is_some() })
+        let inbox = self.queue.inbox(chunk % product.chunks.slots)?;
+        Ok(Delivery { pieces: pieces(at.len(), half.receives(self.seat)), inbox })
     }
 
     /// Begins stage 2 of a chunk that has arrived.
@@ -365,6 +367,7 @@ impl SeatParty {
                 z: &product.z.vector,
                 masked: self.settings.masked,
                 vouch: product.vouch,
+                keys: product.keys.each_ref().map(Option::as_ref),
             };
             self.queue.start(slot, &stage)?;
         }
@@ -413,6 +416,14 @@ impl SeatParty {
             let said = Said::of(self.queue.arrived(slot)?);
             let (channels, parts) = (checks.received, [Some(0), half.receives(self.seat).then_some(0)]);
             self.go_on(&mut checks.hashes[1], channels, parts, at.len(), said);
+        }
+        if let Some(owed) = product.owed.pop_front().filter(OwedChunk::is_owed) {
+            // Nothing of what was made of it has left this party.
+            let (digests, count) = (self.queue.arrived_digests(slot)?, at.len().div_ceil(CHUNK_BLOCKS));
+            let pieces = pieces(at.len(), half.receives(self.seat)).into_iter();
+            let place = |p: MessagePiece| usize::from(p.of_c) * count + p.blocks.start / CHUNK_BLOCKS;
+            let digests: Option<Vec<Block>> = pieces.map(|p| digests.get(place(p)).copied()).collect();
+            owed.check(&Zeroizing::new(digests.unwrap_or_default()))?;
         }
         self.queue.settle(slot)?;
         chunks.settled += 1;
