@@ -30,18 +30,18 @@ fn pieces_of(blocks: usize) -> usize {
 
 /// Blocks on the host of what is left of digests of A and C of a chunk.
 pub(crate) fn rest_blocks(chunk: usize) -> usize {
-    2 * pieces_of(chunk) << LAST_LOG
+    (2 * pieces_of(chunk)) << LAST_LOG
 }
 
 /// Blocks on the GPU of digests of messages of a chunk: the first level, and the last one of each stage.
 pub(crate) fn scratch_blocks(chunk: usize) -> usize {
-    (2 * pieces_of(chunk) << FIRST_LOG) + 2 * rest_blocks(chunk)
+    ((2 * pieces_of(chunk)) << FIRST_LOG) + 2 * rest_blocks(chunk)
 }
 
 /// Where in a slot's buffer the first level, the last one of what is sent and that of what arrived lie, of which
 /// the first is at `from`.
 pub(crate) fn scratch_places(from: usize, chunk: usize) -> [usize; 3] {
-    let rests = from + (2 * pieces_of(chunk) << FIRST_LOG);
+    let rests = from + ((2 * pieces_of(chunk)) << FIRST_LOG);
     [from, rests, rests + rest_blocks(chunk)]
 }
 
@@ -123,7 +123,7 @@ impl ChunkMessages {
         let parts = 1 + usize::from(self.with_c);
         for (part, at) in self.at.iter().enumerate().take(parts) {
             let x = self.buffer.address(*at, blocks);
-            let y = lane.address(scratch + (part * count << FIRST_LOG), count << FIRST_LOG);
+            let y = lane.address(scratch + ((part * count) << FIRST_LOG), count << FIRST_LOG);
             let (blocks, piece, log) = (blocks as u64, PIECE_BLOCKS as u64, FIRST_LOG as u64);
             lane.launch(
                 jobs::Digest { blocks, piece, log, part: 0, keys, x, y },

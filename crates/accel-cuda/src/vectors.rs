@@ -47,8 +47,9 @@ pub(crate) struct CudaVectors {
     spare: Vec<Arc<DeviceBuffer>>,
     /// For copies out and in.
     lanes: Option<[CopyLanes; 2]>,
-    /// For digests of what goes out and comes in: where keys have room, and which are there.
-    keys: [Option<(Arc<DeviceBuffer>, Option<Arc<GfKey>>)>; 2],
+    /// For digests of what goes out and comes in: room for a key each, and the keys that are there.
+    key_rooms: [Option<Arc<DeviceBuffer>>; 2],
+    keys: [Option<MessageKey>; 2],
     registry: Arc<Registry>,
 }
 
@@ -183,8 +184,8 @@ impl Cuda {
         }
         if self.vectors.lanes.is_none() {
             let module = self.session.module().clone();
-            for key in &mut self.vectors.keys {
-                *key = Some((Arc::new(DeviceBuffer::new(&module, KEY_BLOCKS)?), None));
+            for room in &mut self.vectors.key_rooms {
+                *room = Some(Arc::new(DeviceBuffer::new(&module, KEY_BLOCKS)?));
             }
             self.vectors.lanes = Some([CopyLanes::new(&module)?, CopyLanes::new(&module)?]);
         }
@@ -252,17 +253,16 @@ impl Cuda {
     /// A key of messages that go out or come in, expanded once.
     fn message_key(&mut self, way: usize, key: Option<&Arc<GfKey>>) -> Result<Option<MessageKey>, Error> {
         let Some(key) = key else { return Ok(None) };
-        self.session.enter()?;
-        let (expanded, there) = self.vectors.keys[way].as_ref().ok_or_else(idle)?;
-        let (expanded, there) =
-            (expanded.clone(), there.as_ref().is_some_and(|there| Arc::ptr_eq(there, key)));
-        if !there {
-            let mut raw = [Block::ZERO; RAW_BLOCKS];
-            raw[3] = key.element();
-            self.expand(&mut raw, expanded.address(0, KEY_BLOCKS))?;
-            self.vectors.keys[way] = Some((expanded.clone(), Some(key.clone())));
+        let there = self.vectors.keys[way].as_ref().filter(|there| Arc::ptr_eq(&there.key, key));
+        if let Some(there) = there {
+            return Ok(Some(there.clone()));
         }
-        Ok(Some(MessageKey { key: key.clone(), expanded }))
+        let expanded = self.vectors.key_rooms[way].clone().ok_or_else(idle)?;
+        let mut raw = [Block::ZERO; RAW_BLOCKS];
+        raw[3] = key.element();
+        self.expand(&mut raw, expanded.address(0, KEY_BLOCKS))?;
+        self.vectors.keys[way] = Some(MessageKey { key: key.clone(), expanded });
+        Ok(self.vectors.keys[way].clone())
     }
 
     /// Addresses of blocks of the three parts of a vector.
