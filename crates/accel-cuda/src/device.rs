@@ -176,6 +176,18 @@ impl Cuda {
         &self.gpu
     }
 
+    /// Expands keys to where the kernels read them, and wipes them here.
+    pub(crate) fn expand(&mut self, keys: &mut [Block; RAW_BLOCKS], to: u64) -> Result<(), Error> {
+        let lane = &mut self.session;
+        lane.host()?.copy_from_slice(keys);
+        keys.iter_mut().for_each(zeroize::Zeroize::zeroize);
+        lane.upload(0, 0, RAW_BLOCKS)?;
+        lane.launch(jobs::Expand { raw: lane.address(0, RAW_BLOCKS), keys: to }, RAW_BLOCKS as u64)?;
+        lane.wipe(0, RAW_BLOCKS)?;
+        lane.host()?.iter_mut().for_each(zeroize::Zeroize::zeroize);
+        Ok(())
+    }
+
     /// Where the keys lie as the kernels want them.
     pub(crate) fn expanded(&self) -> u64 {
         self.session.address(RAW_BLOCKS, KEY_BLOCKS)
@@ -513,16 +525,11 @@ impl Device for Cuda {
     }
 
     fn configure(&mut self, keys: Arc<SeatKeys>) -> Result<(), Error> {
-        let lane = &mut self.session;
-        lane.enter()?;
-        let host = lane.host()?;
-        host[..3].copy_from_slice(keys.raw());
-        host[3..RAW_BLOCKS].copy_from_slice(keys.tag_elements());
-        lane.upload(0, 0, RAW_BLOCKS)?;
-        let (raw, expanded) = (lane.address(0, RAW_BLOCKS), lane.address(RAW_BLOCKS, KEY_BLOCKS));
-        lane.launch(jobs::Expand { raw, keys: expanded }, RAW_BLOCKS as u64)?;
-        lane.wipe(0, RAW_BLOCKS)?;
-        lane.host()?.iter_mut().for_each(zeroize::Zeroize::zeroize);
+        self.session.enter()?;
+        let mut raw = [Block::ZERO; RAW_BLOCKS];
+        raw[..3].copy_from_slice(keys.raw());
+        raw[3..].copy_from_slice(keys.tag_elements());
+        self.expand(&mut raw, self.expanded())?;
         self.keys = Some(keys);
         Ok(())
     }

@@ -66,7 +66,8 @@ pub(crate) fn launch_at(
     for log in levels(blocks, host) {
         let threads = 1 << log;
         let y = lane.address(next, threads);
-        let job = jobs::Digest { blocks: blocks as u64, log: log.into(), part, keys, x, y };
+        let (all, log) = (blocks as u64, log.into());
+        let job = jobs::Digest { blocks: all, piece: all, log, part, keys, x, y };
         lane.launch(job, threads as u64)?;
         (x, blocks, next) = (y, threads, next + threads);
     }

@@ -3,9 +3,13 @@
 
 use crate::driver::{NVRTC_NAMES, Runtime, emulator_counts};
 use crate::{Cuda, memory};
-use accel::{Device, DeviceCommand, DeviceQueue, LinearStage, VectorMemory, VectorRing, conformance};
+use accel::{
+    BlockHalf, Cpu, Device, DeviceCommand, DeviceQueue, LinearStage, MessagePiece, PIECE_BLOCKS,
+    VectorMemory, VectorProduct, VectorRing, VouchBy, conformance,
+};
 use base::{Error, PartyId};
-use kernels::Block;
+use fabric::{PlainTransport, upgrade_with};
+use kernels::{Block, GfKey, Place, SharedMemory, gf_digest};
 use net::cluster::Cluster;
 use ring4::{Number, Planes, SeatParty, Settings};
 use std::path::{Path, PathBuf};
@@ -169,6 +173,99 @@ fn short_vectors_stay_with_the_host_however_many_there_are() {
         });
         counts.into_iter().for_each(|counts| assert_eq!(counts.unwrap(), wanted, "{len} elements"));
     }
+}
+
+/// Long messages in shared memory have the tags of digests that the GPU makes of what it has: seats with and
+/// without a GPU, each beside one of its kind and one of the other, understand each other.
+#[test]
+fn messages_in_shared_memory_are_digested_by_who_has_them() {
+    let Some(emulator) = emulator() else { return };
+    let settings = Settings { masked: true, ..Settings::default() };
+    let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let done = Cluster::new(4, 5).run(|session| {
+        let device: Box<dyn Device> = match session.me().0 {
+            0 | 1 => Box::new(emulator.device([64, 256, 1 << 14])?),
+            _ => Box::new(Cpu::default()),
+        };
+        let mut party =
+            SeatParty::new(session, [0, 1, 2, 3].map(PartyId), settings, DeviceQueue::new(vec![device]))?;
+        upgrade_with(session, &session.peers(), &PlainTransport::Shm, true, 1 << 20)?;
+        // More than half a window, in chunks that end within a piece.
+        let [x, y] = [0; 2].map(|_| party.random(VectorRing::Z128, 70_001));
+        let expected = party.multiply(session, &x, &y)?;
+        let [x, y] = [party.keep(&x)?, party.keep(&y)?];
+        let z = party.dot_on_device(session, &[&x], &[&y])?;
+        let z = party.fetch(&z)?;
+        let opened = party.open(session, &z)?;
+        assert!(opened.iter().any(|block| *block != Block::ZERO));
+        assert!(opened == party.open(session, &expected)?, "a product is one wherever it was made");
+        Ok(())
+    });
+    done.into_iter().for_each(|party| party.unwrap());
+}
+
+/// Digests of pieces as long as they come, and of a shorter one behind them, are those of what was copied.
+#[test]
+fn long_pieces_are_digested_as_they_are_copied() {
+    let Some(emulator) = emulator() else { return };
+    let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let [_, seat, ..] = conformance::keys();
+    let mut queue = DeviceQueue::new(vec![Box::new(emulator.device([64, 256, 1 << 14]).unwrap())]);
+    queue.configure(&seat).unwrap();
+    let blocks = 2 * (2 * PIECE_BLOCKS + 700);
+    let [x, z] = [0; 2].map(|_| queue.make(VectorRing::Z128, blocks).unwrap());
+    let content: Vec<Block> = (0..blocks).map(|i| Block(u128::MAX / (3 + i as u128))).collect();
+    queue.write(&x, [&content; 3]).unwrap();
+    let (half, at) = (BlockHalf::First, 0..blocks / 2);
+    let key = Arc::new(GfKey::new(Block(0x1357_9bdf_0246_8ace << 50 | 3)));
+    let (masked, vouch, factors, keys) = (true, VouchBy::Nothing, &[[&x, &x]], [Some(&key), Some(&key)]);
+    let product = VectorProduct { round: 1, at, half, factors, z: &z, masked, vouch, keys };
+    queue.start(0, &product).unwrap();
+    let with_c = half.sends(seat.seat());
+    let mut pieces = Vec::new();
+    for from in (0..blocks / 2).step_by(PIECE_BLOCKS) {
+        let blocks = from..(blocks / 2).min(from + PIECE_BLOCKS);
+        let parts = [false, true].into_iter().take(1 + usize::from(with_c));
+        pieces.extend(parts.map(|of_c| MessagePiece { of_c, blocks: blocks.clone() }));
+    }
+    let bytes: usize = pieces.iter().map(MessagePiece::bytes).sum();
+    let (memory, mut end) = (Arc::new(SharedMemory::own(bytes).unwrap()), 0);
+    let mut place = |piece: &MessagePiece| {
+        end += piece.bytes();
+        vec![memory.place(end - piece.bytes(), piece.bytes())]
+    };
+    let places: Vec<_> = pieces.iter().map(&mut place).collect();
+    let copied: Vec<Vec<Block>> =
+        places.iter().map(|places| vec![Block::ZERO; places[0].bytes() / 16]).collect();
+    let expected = |copied: &mut Vec<Vec<Block>>| -> Vec<Block> {
+        let of = |(places, copied): (&Vec<Place>, &mut Vec<Block>)| {
+            Place::read_all(places, Block::bytes_of_mut(copied));
+            assert!(copied.iter().any(|block| *block != Block::ZERO));
+            gf_digest(&key, Block::ZERO, copied)
+        };
+        places.iter().zip(copied).map(of).collect()
+    };
+    let mut copied = copied;
+    let mut outbox = queue.outbox(0).unwrap();
+    let digests = outbox.copy(&pieces, &places).unwrap().wait().unwrap();
+    assert!(*digests == expected(&mut copied), "of what is sent, in the order of its pieces");
+    // What comes back to this seat in the other half has as many pieces, or those of A alone.
+    let mut inbox = queue.inbox(0).unwrap();
+    assert!(inbox.digests());
+    let with_c = half.receives(seat.seat());
+    let arriving: Vec<usize> = (0..pieces.len()).filter(|&i| with_c || !pieces[i].of_c).collect();
+    let (some, from): (Vec<_>, Vec<_>) =
+        arriving.iter().map(|&i| (pieces[i].clone(), places[i].clone())).unzip();
+    drop(inbox.copy(&some, &from).unwrap());
+    queue.fold(0).unwrap();
+    let digests = queue.arrived_digests(0).unwrap();
+    let all = expected(&mut copied);
+    let of = |of_c: bool| {
+        let these = arriving.iter().filter(|&&i| pieces[i].of_c == of_c);
+        these.map(|&i| all[i]).collect::<Vec<_>>()
+    };
+    assert!(*digests == [of(false), of(true)].concat(), "of what arrived, A and then C");
+    queue.settle(0).unwrap();
 }
 
 /// Where there is an NVRTC, with or without a GPU, it makes an image of the kernels.

@@ -129,8 +129,8 @@ jobs! {
         ring: u64, blocks: u64, first: u64, receives: u64, masked: u64,
         wire_a: KeyStream, wire_c: KeyStream, keys: u64, a: u64, c: u64, z1: u64, z2: u64,
     }
-    /// A level of a tree of digests.
-    Digest { blocks: u64, log: u64, part: u64, keys: u64, x: u64, y: u64 }
+    /// A level of a tree of digests, of each piece of so many blocks.
+    Digest { blocks: u64, piece: u64, log: u64, part: u64, keys: u64, x: u64, y: u64 }
     /// A stream, added to something or subtracted.
     Draw { ring: u64, blocks: u64, first: u64, negative: u64, stream: KeyStream, keys: u64, x: u64, z: u64 }
     /// Sums of products of parts.

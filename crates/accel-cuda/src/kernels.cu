@@ -460,24 +460,25 @@ extern "C" __global__ void fold(Fold job) {
     else fold_in<Z2>(job);
 }
 
-// A level of the tree of digests: x of `blocks` becomes 2^log blocks y such that sum x_i h^(blocks - i) is
-// sum y_t h^(2^log - t): the digest of y is that of x. Thread t takes every 2^log-th block by Horner's rule; blocks that
-// are missing in front count as zero.
+// A level of the tree of digests, of each piece of so many blocks, the last one perhaps shorter: x of n blocks becomes
+// 2^log blocks y such that sum x_i h^(n - i) is sum y_t h^(2^log - t): the digest of y is that of x. Thread t of a piece
+// takes every 2^log-th block by Horner's rule; blocks that are missing in front count as zero.
 struct Digest {
-    u64 blocks, log, part;
+    u64 blocks, piece, log, part;
     const Keys *keys;
     const Block *x;
     Block *y;
 };
 extern "C" __global__ void digest(Digest job) {
-    u64 t = thread_index(), threads = 1ull << job.log;
-    if (t >= threads) return;
-    const Block *powers = job.keys->powers[job.part];
-    u64 rounds = (job.blocks + threads - 1) >> job.log, missing = (rounds << job.log) - job.blocks;
+    u64 threads = 1ull << job.log, t = thread_index() & (threads - 1), from = (thread_index() >> job.log) * job.piece;
+    if (from >= job.blocks) return;
+    u64 blocks = job.blocks - from < job.piece ? job.blocks - from : job.piece;
+    const Block *powers = job.keys->powers[job.part], *x = job.x + from;
+    u64 rounds = (blocks + threads - 1) >> job.log, missing = (rounds << job.log) - blocks;
     Block zero = {0, 0}, sum = zero, step = powers[job.log];
-    if (t >= missing && rounds > 0) sum = job.x[t - missing];
-    for (u64 r = 1; r < rounds; r++) sum = field_product(sum, step) ^ job.x[(r << job.log) + t - missing];
-    job.y[t] = sum;
+    if (t >= missing) sum = x[t - missing];
+    for (u64 r = 1; r < rounds; r++) sum = field_product(sum, step) ^ x[(r << job.log) + t - missing];
+    job.y[thread_index()] = sum;
 }
 
 // ---- Local steps on vectors that stay -------------------------------------------------------------------------------

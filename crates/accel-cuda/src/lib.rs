@@ -18,6 +18,7 @@
 //! stage 2. On the GPU two blocks of AES take 2,460 instructions; `docs/protocols/accelerators-cuda.md` has
 //! the count, `examples/rate.rs` the measurement.
 
+mod copies;
 mod device;
 mod digest;
 mod driver;

@@ -1,5 +1,6 @@
 //! What a device takes of a GPU's memory, from sizes. The driver has some for itself: it is not counted.
 
+use crate::copies::{self, COPY_BLOCKS};
 use crate::device::{CHUNK_MAX, FEW_THREADS, KEY_BLOCKS, LANE_MAX, LANES, LEAST_HANDED, RAW_BLOCKS};
 use crate::digest;
 use crate::vectors::SLOTS;
@@ -39,7 +40,8 @@ pub(crate) fn lane_blocks(lane: usize, host_digest: usize) -> usize {
 
 /// Blocks of a slot with chunks of so many blocks.
 pub(crate) fn slot_blocks(chunk: usize, host_digest: usize) -> usize {
-    5 * chunk + 4 * digest::scratch(chunk, host_digest) + 3 * FEW_THREADS.min(chunk)
+    let messages = copies::scratch_blocks(chunk);
+    5 * chunk + 4 * digest::scratch(chunk, host_digest) + 3 * FEW_THREADS.min(chunk) + messages
 }
 
 /// Bytes of all buffers with chunks of so many blocks, and so many lanes.
@@ -50,7 +52,7 @@ fn with(chunk: usize, lanes: usize) -> usize {
 /// The same with pieces of another length in lanes, and so many blocks of a digest left to the host.
 pub(crate) fn buffers((chunk, lane): (usize, usize), lanes: usize, host_digest: usize) -> usize {
     let all = lanes * lane_blocks(lane, host_digest) + SLOTS * slot_blocks(chunk, host_digest);
-    Block::BYTES * (RAW_BLOCKS + KEY_BLOCKS + all)
+    Block::BYTES * (RAW_BLOCKS + 3 * KEY_BLOCKS + COPY_BLOCKS + all)
 }
 
 /// The longest chunks whose buffers leave so many bytes for vectors, or half of all; the shortest ones where

@@ -8,12 +8,13 @@
 //! the host, in pinned memory: what is vouched for and what arrived, where the host hashes them, and what is
 //! left of four digests.
 
+use crate::copies::{self, ChunkMessages, CopyLanes, CudaCopies, MessageDigests, MessageKey};
 use crate::device::{
-    FEW_THREADS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests, download_digests, launch_fold,
-    ring_number,
+    FEW_THREADS, KEY_BLOCKS, RAW_BLOCKS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests,
+    download_digests, launch_fold, ring_number,
 };
 use crate::digest;
-use crate::driver::{DeviceBuffer, Lane, Move, PlacedCopies, Registry, Stream};
+use crate::driver::{DeviceBuffer, Lane, Registry, Stream};
 use crate::jobs::{self, Factors};
 use crate::{Cuda, memory};
 use accel::{
@@ -21,10 +22,10 @@ use accel::{
     VectorRun, VectorStep, VectorTable, VouchBy, check_pieces,
 };
 use base::Error;
-use kernels::{Block, Place, gf_digest};
+use kernels::{Block, GfKey, Place, gf_digest};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use zeroize::Zeroizing;
 
 /// Chunks under way: one is computed, one is sent, one arrives, one is ready, and one is folded while nobody
 /// waits for it.
@@ -45,88 +46,58 @@ pub(crate) struct CudaVectors {
     table: VectorTable<Arc<DeviceBuffer>>,
     spare: Vec<Arc<DeviceBuffer>>,
     /// For copies out and in.
-    streams: Option<[TwoStreams; 2]>,
+    lanes: Option<[CopyLanes; 2]>,
+    /// For digests of what goes out and comes in: room for a key each, and the keys that are there.
+    key_rooms: [Option<Arc<DeviceBuffer>>; 2],
+    keys: [Option<MessageKey>; 2],
     registry: Arc<Registry>,
-}
-
-/// Two streams that are used in turn: while one copy is waited for, another goes on.
-#[derive(Clone)]
-struct TwoStreams {
-    streams: [Arc<Stream>; 2],
-    turn: Arc<AtomicUsize>,
-}
-
-impl TwoStreams {
-    fn next(&self) -> Arc<Stream> {
-        self.streams[self.turn.fetch_add(1, Relaxed) % 2].clone()
-    }
-}
-
-/// Where pieces of A and C lie in the buffer of a slot, and in the transport's memory.
-fn moves(pieces: &[MessagePiece], places: &[Vec<Place>], [a, c]: [usize; 2]) -> Vec<Move> {
-    let mut moves = Vec::new();
-    // One part after the other: then rows of one copy follow each other.
-    for of_c in [false, true] {
-        for (piece, places) in pieces.iter().zip(places).filter(|(piece, _)| piece.of_c == of_c) {
-            let mut at = (if of_c { c } else { a } + piece.blocks.start) * Block::BYTES;
-            for place in places {
-                moves.push((at, place.clone()));
-                at += place.bytes();
-            }
-        }
-    }
-    moves
 }
 
 /// What a chunk sends.
 struct CudaOutbox {
     /// Where stage 1 is queued, until it was waited for.
     stage: Option<Arc<Stream>>,
-    streams: TwoStreams,
-    buffer: Arc<DeviceBuffer>,
+    lanes: CopyLanes,
+    messages: ChunkMessages,
     registry: Arc<Registry>,
-    /// Where A and C lie.
-    at: [usize; 2],
-    blocks: usize,
-    sends: bool,
+    digests: Option<MessageDigests>,
 }
 
 impl Outbox for CudaOutbox {
     fn copy(&mut self, pieces: &[MessagePiece], to: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
-        check_pieces(pieces, to, self.blocks)?;
-        if !self.sends && pieces.iter().any(|piece| piece.of_c) {
+        check_pieces(pieces, to, self.messages.blocks)?;
+        if !self.messages.with_c && pieces.iter().any(|piece| piece.of_c) {
             return Err(Error::misuse("a piece of what the chunk does not send"));
         }
         if let Some(stage) = &self.stage {
             stage.wait()?;
             self.stage = None;
         }
-        let mut copies = PlacedCopies::new(self.streams.next(), self.buffer.clone());
-        copies.queue(true, &self.registry, &moves(pieces, to, self.at))?;
-        Ok(Box::new(copies))
+        let from = (&self.messages, &*self.registry);
+        CudaCopies::queue(&self.lanes, from, self.digests.as_ref(), (pieces, to), true)
     }
 }
 
 /// Room for what a chunk receives.
 struct CudaInbox {
-    streams: TwoStreams,
-    buffer: Arc<DeviceBuffer>,
+    lanes: CopyLanes,
+    messages: ChunkMessages,
     registry: Arc<Registry>,
-    /// Where A and C come to lie.
-    at: [usize; 2],
-    blocks: usize,
-    receives: bool,
+    digests: bool,
 }
 
 impl Inbox for CudaInbox {
+    fn digests(&self) -> bool {
+        self.digests
+    }
+
     fn copy(&mut self, pieces: &[MessagePiece], from: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
-        check_pieces(pieces, from, self.blocks)?;
-        if !self.receives && pieces.iter().any(|piece| piece.of_c) {
+        check_pieces(pieces, from, self.messages.blocks)?;
+        if !self.messages.with_c && pieces.iter().any(|piece| piece.of_c) {
             return Err(Error::misuse("a piece of what the chunk does not receive"));
         }
-        let mut copies = PlacedCopies::new(self.streams.next(), self.buffer.clone());
-        copies.queue(false, &self.registry, &moves(pieces, from, self.at))?;
-        Ok(Box::new(copies))
+        let to = (&self.messages, &*self.registry);
+        CudaCopies::queue(&self.lanes, to, None, (pieces, from), false)
     }
 }
 
@@ -151,6 +122,10 @@ struct VectorChunk {
     /// Where what arrives lies, and scratch.
     arrives: usize,
     scratch: usize,
+    /// Of what is sent, and of what arrived once stage 2 has begun, where there are keys.
+    digests: [Option<MessageDigests>; 2],
+    /// Of what arrives.
+    key: Option<MessageKey>,
 }
 
 impl VectorChunk {
@@ -168,6 +143,18 @@ fn idle() -> Error {
 impl VectorSlot {
     fn chunk(&self) -> Result<VectorChunk, Error> {
         self.chunk.clone().ok_or_else(idle)
+    }
+
+    /// What a chunk sends.
+    fn sends(&self, chunk: &VectorChunk) -> ChunkMessages {
+        let ([a, c, _], buffer) = (chunk.out.0, self.lane.parts().1.clone());
+        ChunkMessages { buffer, at: [a, c], blocks: chunk.at.len(), with_c: chunk.stage1.sends }
+    }
+
+    /// What a chunk receives.
+    fn receives(&self, chunk: &VectorChunk) -> ChunkMessages {
+        let (a, blocks, buffer) = (chunk.arrives, chunk.at.len(), self.lane.parts().1.clone());
+        ChunkMessages { buffer, at: [a, a + blocks], blocks, with_c: chunk.stage2.receives }
     }
 }
 
@@ -191,15 +178,16 @@ impl Cuda {
         }
         while self.vectors.slots.len() < SLOTS {
             let device = memory::slot_blocks(chunk, self.host_digest);
-            let lane = Lane::new(self.session.module(), 4 * chunk + 4 * self.host_digest, device)?;
+            let host = self.message_rests() + copies::rest_blocks(chunk);
+            let lane = Lane::new(self.session.module(), host, device)?;
             self.vectors.slots.push(VectorSlot { lane, chunk: None });
         }
-        if self.vectors.streams.is_none() {
-            let module = self.session.module();
-            let two = || -> Result<TwoStreams, Error> {
-                Ok(TwoStreams { streams: [Stream::new(module)?, Stream::new(module)?], turn: Arc::default() })
-            };
-            self.vectors.streams = Some([two()?, two()?]);
+        if self.vectors.lanes.is_none() {
+            let module = self.session.module().clone();
+            for room in &mut self.vectors.key_rooms {
+                *room = Some(Arc::new(DeviceBuffer::new(&module, KEY_BLOCKS)?));
+            }
+            self.vectors.lanes = Some([CopyLanes::new(&module)?, CopyLanes::new(&module)?]);
         }
         Ok(())
     }
@@ -249,6 +237,32 @@ impl Cuda {
             self.vectors.spare.drain(..count);
         }
         Ok(())
+    }
+
+    /// Where digests of messages lie in a slot's buffer: [`copies::scratch_places`].
+    fn message_places(&self) -> [usize; 3] {
+        let end = memory::slot_blocks(self.chunk_max, self.host_digest);
+        copies::scratch_places(end - copies::scratch_blocks(self.chunk_max), self.chunk_max)
+    }
+
+    /// Where what is left of digests of what arrived comes to lie on the host.
+    fn message_rests(&self) -> usize {
+        4 * self.chunk_max + 4 * self.host_digest
+    }
+
+    /// A key of messages that go out or come in, expanded once.
+    fn message_key(&mut self, way: usize, key: Option<&Arc<GfKey>>) -> Result<Option<MessageKey>, Error> {
+        let Some(key) = key else { return Ok(None) };
+        let there = self.vectors.keys[way].as_ref().filter(|there| Arc::ptr_eq(&there.key, key));
+        if let Some(there) = there {
+            return Ok(Some(there.clone()));
+        }
+        let expanded = self.vectors.key_rooms[way].clone().ok_or_else(idle)?;
+        let mut raw = [Block::ZERO; RAW_BLOCKS];
+        raw[3] = key.element();
+        self.expand(&mut raw, expanded.address(0, KEY_BLOCKS))?;
+        self.vectors.keys[way] = Some(MessageKey { key: key.clone(), expanded });
+        Ok(self.vectors.keys[way].clone())
     }
 
     /// Addresses of blocks of the three parts of a vector.
@@ -409,6 +423,8 @@ impl VectorMemory for Cuda {
         let few = FEW_THREADS.min(self.chunk_max);
         let slices = (few / blocks.max(1)).clamp(1, terms.clamp(1, SLICES_MAX));
         let [arrives, scratch] = [3, 5].map(|runs| runs * self.chunk_max);
+        let mut keys = [self.message_key(0, product.keys[0])?, self.message_key(1, product.keys[1])?];
+        let [first, rests, _] = self.message_places();
         let slot = self.slot(slot)?;
         let lane = &mut slot.lane;
         let from = if slices == 1 { 0 } else { scratch + 4 * digest::scratch(blocks, stage1.host) };
@@ -439,7 +455,24 @@ impl VectorMemory for Cuda {
         }
         download_digests(lane, digests, 4 * blocks)?;
         let (vouch, out) = (product.vouch, ([a, c, b], runs));
-        slot.chunk = Some(VectorChunk { at, z: id, of, stage1, stage2, vouch, out, arrives, scratch });
+        let mut chunk = VectorChunk {
+            at,
+            z: id,
+            of,
+            stage1,
+            stage2,
+            vouch,
+            out,
+            arrives,
+            scratch,
+            digests: [None, None],
+            key: keys[1].take(),
+        };
+        if let Some(key) = &keys[0] {
+            let messages = slot.sends(&chunk);
+            chunk.digests[0] = Some(messages.digest(&mut slot.lane, key, [first, rests])?);
+        }
+        slot.chunk = Some(chunk);
         Ok(())
     }
 
@@ -463,34 +496,19 @@ impl VectorMemory for Cuda {
 
     fn outbox(&mut self, slot: usize) -> Result<Box<dyn Outbox>, Error> {
         let chunk = self.slot(slot)?.chunk()?;
-        let CudaVectors { slots, streams, registry, .. } = &self.vectors;
-        let [streams, _] = streams.clone().ok_or_else(idle)?;
-        let (stage, buffer) = slots[slot].lane.parts();
-        let [a, c, _] = chunk.out.0;
-        Ok(Box::new(CudaOutbox {
-            stage: Some(stage.clone()),
-            streams,
-            buffer: buffer.clone(),
-            registry: registry.clone(),
-            at: [a, c],
-            blocks: chunk.at.len(),
-            sends: chunk.stage1.sends,
-        }))
+        let CudaVectors { slots, lanes, registry, .. } = &self.vectors;
+        let [lanes, _] = lanes.clone().ok_or_else(idle)?;
+        let (stage, _) = slots[slot].lane.parts();
+        let (stage, registry, [digests, _]) = (Some(stage.clone()), registry.clone(), chunk.digests.clone());
+        Ok(Box::new(CudaOutbox { stage, lanes, messages: slots[slot].sends(&chunk), registry, digests }))
     }
 
     fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error> {
         let chunk = self.slot(slot)?.chunk()?;
-        let CudaVectors { slots, streams, registry, .. } = &self.vectors;
-        let [_, streams] = streams.clone().ok_or_else(idle)?;
-        let blocks = chunk.at.len();
-        Ok(Box::new(CudaInbox {
-            streams,
-            buffer: slots[slot].lane.parts().1.clone(),
-            registry: registry.clone(),
-            at: [chunk.arrives, chunk.arrives + blocks],
-            blocks,
-            receives: chunk.stage2.receives,
-        }))
+        let CudaVectors { slots, lanes, registry, .. } = &self.vectors;
+        let [_, lanes] = lanes.clone().ok_or_else(idle)?;
+        let (messages, registry) = (slots[slot].receives(&chunk), registry.clone());
+        Ok(Box::new(CudaInbox { lanes, messages, registry, digests: chunk.key.is_some() }))
     }
 
     fn fold(&mut self, slot: usize) -> Result<(), Error> {
@@ -499,12 +517,20 @@ impl VectorMemory for Cuda {
         let (n, of, receives) = (chunk.at.len(), chunk.of, chunk.stage2.receives);
         let buffer = self.vectors.table.at(chunk.z)?;
         let z = [1, 2].map(|part| buffer.address(part * of + chunk.at.start, n));
-        let lane = &mut self.slot(slot)?.lane;
+        let ([first, _, rests], to) = (self.message_places(), self.message_rests());
+        let slot = self.slot(slot)?;
+        let arrived = slot.receives(&chunk);
+        let lane = &mut slot.lane;
         let each = digest::scratch(n, chunk.stage2.host);
         let scratch = chunk.scratch + 2 * each;
         let digests =
             launch_fold(lane, &chunk.stage2, chunk.at.start as u64, n, z, [chunk.arrives, scratch])?;
         download_digests(lane, digests, chunk.rests()[1])?;
+        if let (Some(key), Some(chunk)) = (&chunk.key, &mut slot.chunk) {
+            let digests = arrived.digest(lane, key, [first, rests])?;
+            lane.download(rests, to, digests.blocks())?;
+            chunk.digests[1] = Some(digests);
+        }
         if chunk.vouch == VouchBy::Expose {
             lane.download(chunk.arrives, 2 * n, if receives { 2 * n } else { n })?;
         }
@@ -530,6 +556,15 @@ impl VectorMemory for Cuda {
                 StageVouch::Digests([digest(of_a), digest(if receives { of_c } else { &[] })])
             }
         })
+    }
+
+    fn arrived_digests(&mut self, slot: usize) -> Result<Zeroizing<Vec<Block>>, Error> {
+        self.session.enter()?;
+        let from = self.message_rests();
+        let slot = self.slot(slot)?;
+        let [_, digests] = slot.chunk()?.digests;
+        let Some(digests) = digests else { return Ok(Zeroizing::default()) };
+        Ok(digests.read(&mut slot.lane.host()?[from..from + digests.blocks()]))
     }
 
     fn settle(&mut self, slot: usize) -> Result<(), Error> {

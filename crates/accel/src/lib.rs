@@ -45,8 +45,8 @@ pub use seat::{BlockHalf, Seat};
 pub use steps::{STEP_TERMS, VectorRun, VectorStep, splat};
 pub use streams::{SeatKeys, StreamName, Use};
 pub use vectors::{
-    Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorTable,
-    VouchBy, check_pieces,
+    Copying, DIGESTED_PIECES, DeviceVector, Inbox, MessagePiece, Outbox, PIECE_BLOCKS, StageVouch,
+    VectorMemory, VectorProduct, VectorTable, VouchBy, check_pieces,
 };
 
 use base::Error;

@@ -12,6 +12,7 @@ use kernels::Block;
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 mod apart;
 
@@ -374,6 +375,11 @@ impl VectorMemory for DeviceQueue {
             return self.memory_at(slot).expect("it was there").arrived(slot);
         }
         self.vectors.arrived(slot)
+    }
+
+    fn arrived_digests(&mut self, slot: usize) -> Result<Zeroizing<Vec<Block>>, Error> {
+        // What lies with the host is hashed where the transport has it.
+        self.memory_at(slot).map_or_else(|| Ok(Zeroizing::default()), |memory| memory.arrived_digests(slot))
     }
 
     fn settle(&mut self, slot: usize) -> Result<(), Error> {

@@ -9,10 +9,16 @@
 use crate::steps::{VectorRun, VectorStep};
 use crate::{BlockHalf, VectorRing};
 use base::Error;
-use kernels::{Block, Place};
+use kernels::{Block, GfKey, Place};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use zeroize::Zeroizing;
+
+/// Pieces that are copied at once, at most, where a device has digested them.
+pub const DIGESTED_PIECES: usize = 16;
+/// Blocks of such a piece: those of a long message; the last one of a chunk may have fewer.
+pub const PIECE_BLOCKS: usize = 1 << 12;
 
 /// A vector of shares in the memory of a device, three parts of it. Dropping it gives the memory back, at the
 /// device's next command.
@@ -126,6 +132,9 @@ pub struct VectorProduct<'a> {
     pub masked: bool,
     /// What is done about those that this seat vouches for.
     pub vouch: VouchBy,
+    /// Keys under which the device may digest the messages that are sent and those that are received, in
+    /// pieces of [`PIECE_BLOCKS`], for tags of the transport.
+    pub keys: [Option<&'a Arc<GfKey>>; 2],
 }
 
 impl VectorProduct<'_> {
@@ -178,11 +187,12 @@ impl MessagePiece {
 
 /// Copies under way. Dropped, it waits for them too: nobody writes to a place that is somebody else's.
 pub trait Copying: Send {
-    /// Waits for them.
+    /// Waits for them, and gives the digests of all pieces, after nothing, as the device has them; none where
+    /// it digests nothing.
     ///
     /// # Errors
     /// When the device failed.
-    fn wait(self: Box<Self>) -> Result<(), Error>;
+    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<Block>>, Error>;
 }
 
 /// What a chunk sends, for the thread that sends it. The slot is not settled before all of it is copied.
@@ -196,6 +206,11 @@ pub trait Outbox: Send {
 
 /// Room for what a chunk receives, for the thread that receives it. Stage 2 begins when all of it is copied.
 pub trait Inbox: Send {
+    /// Whether the device will have digests of what arrives: [`VectorMemory::arrived_digests`].
+    fn digests(&self) -> bool {
+        false
+    }
+
     /// Begins to copy pieces from as many places.
     ///
     /// # Errors
@@ -315,6 +330,14 @@ pub trait VectorMemory {
     /// # Errors
     /// When the device failed.
     fn arrived(&mut self, slot: usize) -> Result<StageVouch<'_>, Error>;
+
+    /// Waits for stage 2, and gives the digests of what arrived, as the device has it, where there is a key:
+    /// of all pieces of A, each of [`PIECE_BLOCKS`] but the last, and then of C; none where it digests
+    /// nothing ([`Inbox::digests`]).
+    ///
+    /// # Errors
+    /// When the device failed.
+    fn arrived_digests(&mut self, slot: usize) -> Result<Zeroizing<Vec<Block>>, Error>;
 
     /// Waits for stage 2. The slot is free hereafter.
     ///

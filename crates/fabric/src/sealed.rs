@@ -28,9 +28,10 @@
 //! **The receiver copies first.** The body is taken out of whatever memory the peer or a third party can
 //! write to, into memory of this process alone, before it is hashed; hash and caller read the same copy. A
 //! writer that changes shared memory after the check changes nothing. The exception is what a caller reads
-//! in place ([`net::InPlace`]): its copy and the hash each read the memory, so whoever can write to this
-//! process's memory in between, which is the peer and who could read all keys anyway, is found by a check of
-//! the copy only. Products of `ring4` have one, against the peer (decision 111).
+//! in place ([`net::InPlace`]). A device that digests what it has read checks its own copy (decision 135).
+//! Else copy and hash each read the memory, so whoever can write to this process's memory in between, which
+//! is the peer and who could read all keys anyway, is found by a check of the copy only. Products of `ring4`
+//! have one, against the peer (decision 111).
 //!
 //! **Cost.** 32 bytes per frame; one pass of GF(2^128) hashing at each end.
 
@@ -42,6 +43,7 @@ use in_place::PlacedFrames;
 use kernels::{Aes128, Block, GfKey, gf_digest};
 use net::{Channel, InPlace, RangeHalt, Session};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -66,7 +68,7 @@ pub struct PairKeys {
 
 /// One direction.
 struct Half {
-    hash: GfKey,
+    hash: Arc<GfKey>,
     pads: Aes128,
     frames: u64,
 }
@@ -97,7 +99,7 @@ impl PairKeys {
             let mut bytes = Zeroizing::new([0; 32]);
             hasher.finalize_xof().fill(&mut *bytes);
             let block = |at: usize| Block::from_bytes(bytes[at..at + 16].try_into().expect("16 bytes"));
-            Half { hash: GfKey::new(block(0)), pads: Aes128::new(block(16)), frames: 0 }
+            Half { hash: Arc::new(GfKey::new(block(0))), pads: Aes128::new(block(16)), frames: 0 }
         };
         // The sender's bytes come first, so both ends hash the same.
         Self { send: half(me, peer, mine, theirs), recv: half(peer, me, theirs, mine) }

@@ -96,6 +96,12 @@ impl GfKey {
         Self { powers }
     }
 
+    /// The element that it is of, for a device that digests by itself.
+    #[must_use]
+    pub fn element(&self) -> Block {
+        self.powers[DIGEST_GROUP - 1]
+    }
+
     /// The digest of a content that goes on with `blocks` zero blocks after one of digest `digest`: its
     /// product with a power of the element. Digests of parts add up: the digest of `x` and then `y` is that
     /// of `y` plus that of `x` advanced by the length of `y`. The time depends on `blocks` alone.

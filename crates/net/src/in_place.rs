@@ -6,7 +6,7 @@
 
 use crate::Channel;
 use base::{At, ChannelError, Error, Fault};
-use kernels::{Place, SharedMemory};
+use kernels::{Block, GfKey, Place, SharedMemory};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -18,7 +18,8 @@ const SLOTS: usize = 32;
 
 /// Messages that lie in the memory of a transport. Others may write to it at any time: what is read from a
 /// place is checked by [`InPlace::check`] as it is at that time, so who lets a device read it has a check of
-/// its own where the peer may do anything.
+/// its own where the peer may do anything, or checks the digests of what the device has read
+/// ([`InPlace::release_unchecked`]).
 pub trait InPlace {
     /// Places for the next messages of these lengths, [`PLACED_BYTES`] at most each: as many as there is room
     /// for now. Waits until there is room for one, if asked and if none is reserved.
@@ -27,11 +28,16 @@ pub trait InPlace {
     /// As [`Channel::send`].
     fn reserve(&mut self, lengths: &[usize], wait: bool) -> Result<Vec<Vec<Place>>, ChannelError>;
 
-    /// Sends so many of the messages that have places, the oldest: they are written.
+    /// The keys under which messages are digested for their tags ([`kernels::gf_digest`], after nothing):
+    /// those that are sent, and those that are received. A device that has the messages may digest them.
+    fn body_keys(&self) -> [Arc<GfKey>; 2];
+
+    /// Sends so many of the messages that have places, the oldest: they are written. Whoever wrote them may
+    /// say their digests; all are whole blocks then.
     ///
     /// # Errors
-    /// As [`Channel::send`].
-    fn publish(&mut self, messages: usize) -> Result<(), ChannelError>;
+    /// As [`Channel::send`], and when there are not as many digests.
+    fn publish(&mut self, messages: usize, digests: Option<&[Block]>) -> Result<(), ChannelError>;
 
     /// Places of the next messages of these lengths, as many as are there. Waits for one, if asked.
     ///
@@ -50,6 +56,44 @@ pub trait InPlace {
     /// # Errors
     /// When they were not checked.
     fn release(&mut self, messages: usize) -> Result<(), ChannelError>;
+
+    /// Gives back the places of so many, the oldest, which were read and not checked: what was read there has
+    /// these digests ([`InPlace::body_keys`]), or is not what was sent. All are whole blocks.
+    ///
+    /// # Errors
+    /// When they were not seen.
+    fn release_unchecked(&mut self, messages: usize) -> Result<OwedDigests<ChannelError>, ChannelError>;
+}
+
+/// The digests that messages have which were read and not checked: nothing that they say may leave this party
+/// before [`OwedDigests::check`].
+pub struct OwedDigests<E> {
+    digests: Zeroizing<Vec<Block>>,
+    /// What is said where one is another.
+    wrong: E,
+}
+
+impl<E> OwedDigests<E> {
+    /// Of so many messages, with the error of a wrong one.
+    pub fn new(digests: Vec<Block>, wrong: E) -> Self {
+        Self { digests: Zeroizing::new(digests), wrong }
+    }
+
+    /// Whether what was read has these digests. The time depends on their number alone.
+    ///
+    /// # Errors
+    /// That of a wrong one, also where there are not as many.
+    pub fn check(self, digests: &[Block]) -> Result<(), E> {
+        let differs = |all: u128, (one, other): (&Block, &Block)| all | (one.0 ^ other.0);
+        let difference = self.digests.iter().zip(digests).fold(0, differs);
+        if digests.len() == self.digests.len() && difference == 0 { Ok(()) } else { Err(self.wrong) }
+    }
+
+    /// How many messages there are.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.digests.len()
+    }
 }
 
 /// What comes next.
@@ -160,11 +204,16 @@ impl Outlet<'_> {
         Ok(places)
     }
 
-    /// As [`InPlace::publish`].
+    /// The key of what is sent, where messages have places and digests ([`InPlace::body_keys`]).
+    pub fn body_key(&mut self) -> Option<Arc<GfKey>> {
+        self.channel.in_place().map(|memory| memory.body_keys()[0].clone())
+    }
+
+    /// As [`InPlace::publish`]; digests are not looked at where messages have no places.
     ///
     /// # Errors
     /// As there.
-    pub fn publish(&mut self, messages: usize) -> Result<(), Error> {
+    pub fn publish(&mut self, messages: usize, digests: Option<&[Block]>) -> Result<(), Error> {
         if messages > self.reserved.len() {
             return Err(Error::misuse("nothing was reserved"));
         }
@@ -175,7 +224,7 @@ impl Outlet<'_> {
             published.iter().for_each(|places| _ = hasher.update(&bytes_of(places)));
         }
         if let Some(memory) = self.channel.in_place() {
-            return memory.publish(messages).map_err(|e| self.fault(e));
+            return memory.publish(messages, digests).map_err(|e| self.fault(e));
         }
         for places in published {
             let sent = self.buffer.send(self.channel, &places);
@@ -251,6 +300,11 @@ impl Inlet<'_> {
         Ok(all)
     }
 
+    /// The key of what is received, where messages have places and digests ([`InPlace::body_keys`]).
+    pub fn body_key(&mut self) -> Option<Arc<GfKey>> {
+        self.channel.in_place().map(|memory| memory.body_keys()[1].clone())
+    }
+
     /// As [`InPlace::check`].
     ///
     /// # Errors
@@ -270,6 +324,31 @@ impl Inlet<'_> {
         Ok(())
     }
 
+    /// As [`InPlace::release_unchecked`], where none of so many, the oldest, is checked and all lie in the
+    /// transport's memory; nothing otherwise, and then they are to be checked.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn release_unchecked(&mut self, messages: usize) -> Result<Option<OwedDigests<Error>>, Error> {
+        if messages > self.seen.len() || self.checked > 0 {
+            return Err(Error::misuse("nothing is there, or it was checked"));
+        }
+        let placed = self.seen.range(..messages).all(|(placed, _)| *placed);
+        let Some(memory) = self.channel.in_place().filter(|_| placed) else { return Ok(None) };
+        let owed = memory.release_unchecked(messages).map_err(|e| self.fault(e))?;
+        self.book(messages);
+        let OwedDigests { digests, wrong } = owed;
+        Ok(Some(OwedDigests { digests, wrong: self.fault(wrong) }))
+    }
+
+    /// Books so many messages, the oldest that were seen; gives those that lie in the transport's memory.
+    fn book(&mut self, messages: usize) -> usize {
+        let released: Vec<_> = self.seen.drain(..messages).collect();
+        self.booked.messages += messages as u64;
+        self.booked.bytes += released.iter().flat_map(|(_, all)| all).map(|p| p.bytes() as u64).sum::<u64>();
+        released.iter().filter(|(placed, _)| *placed).count()
+    }
+
     /// As [`InPlace::release`].
     ///
     /// # Errors
@@ -279,10 +358,7 @@ impl Inlet<'_> {
             return Err(Error::misuse("what was not checked is not released"));
         }
         self.checked -= messages;
-        let released: Vec<_> = self.seen.drain(..messages).collect();
-        self.booked.messages += messages as u64;
-        self.booked.bytes += released.iter().flat_map(|(_, all)| all).map(|p| p.bytes() as u64).sum::<u64>();
-        let placed = released.iter().filter(|(placed, _)| *placed).count();
+        let placed = self.book(messages);
         (placed..messages).for_each(|_| self.buffer.free());
         if placed > 0
             && let Some(memory) = self.channel.in_place()

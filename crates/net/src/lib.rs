@@ -43,7 +43,7 @@ pub use faults::InjectedFault;
 pub use halt::RangeHalt;
 pub use hello::FORMAT_VERSION;
 pub use identity::{Identity, KeyFingerprint};
-pub use in_place::{InPlace, Inlet, Outlet, PLACED_BYTES, Peeked};
+pub use in_place::{InPlace, Inlet, Outlet, OwedDigests, PLACED_BYTES, Peeked};
 pub use network::IpNetwork;
 pub use progress::RowProgress;
 pub use refusal::OperatorTerms;

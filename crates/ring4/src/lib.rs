@@ -56,7 +56,7 @@ pub const TAG_BYTES: usize = 16;
 pub const COMPARISON_BYTES: usize = 32;
 /// Blocks that go through a device at once, and leave in one message: they and their factors fit a
 /// second-level cache.
-pub const CHUNK_BLOCKS: usize = 4096;
+pub const CHUNK_BLOCKS: usize = accel::PIECE_BLOCKS;
 /// Chunks that a seat is ahead of the one that it hears from: 1 MiB of A and C in the window.
 pub const CHUNKS_AHEAD: usize = 8;
 /// Bytes of a message in pieces, so that those who send to each other do not wait for windows.

@@ -1,7 +1,6 @@
 //! Streams, and copies between memory of a GPU and that of a transport, which the GPU makes by itself.
 
 use super::{DeviceBuffer, Handle, Module, NON_BLOCKING};
-use accel::Copying;
 use base::Error;
 use kernels::{Place, SharedMemory};
 use std::ffi::{c_int, c_uint, c_void};
@@ -219,8 +218,9 @@ impl PlacedCopies {
     }
 }
 
-impl Copying for PlacedCopies {
-    fn wait(mut self: Box<Self>) -> Result<(), Error> {
+impl PlacedCopies {
+    /// Waits for them.
+    pub(crate) fn wait(mut self) -> Result<(), Error> {
         self.under_way = false;
         self.stream.wait()
     }

@@ -143,7 +143,8 @@ fn play(
                 // Turned round, so that an exchange of factors is met.
                 let pairs = [[&x[i], &y[i]], [&y[i], &x[i]], [&x[i], &y[i]]];
                 let factors = &pairs[..shape.pairs];
-                let product = VectorProduct { round: 9, at, half, factors, z: &z[i], masked, vouch };
+                let keys = [None; 2];
+                let product = VectorProduct { round: 9, at, half, factors, z: &z[i], masked, vouch, keys };
                 queue.start(slot, &product)?;
             }
             for (slot, (half, at)) in group.iter().enumerate() {
@@ -190,7 +191,16 @@ fn misuse(queue: &mut DeviceQueue, other: &mut DeviceQueue) -> Result<(), Error>
     let foreign = other.make(VectorRing::Z64, 10)?;
     let (half, at, vouch) = (BlockHalf::First, 0..2, VouchBy::Nothing);
     let (ones, twos) = ([[&x, &x]], [[&z, &z]]);
-    let product = |factors, at| VectorProduct { round: 1, at, half, factors, z: &z, masked: false, vouch };
+    let product = |factors, at| VectorProduct {
+        round: 1,
+        at,
+        half,
+        factors,
+        z: &z,
+        masked: false,
+        vouch,
+        keys: [None; 2],
+    };
     let wrong = [
         queue.start(0, &product(&ones, at.clone())).is_err(),
         queue.start(0, &product(&[], at.clone())).is_err(),

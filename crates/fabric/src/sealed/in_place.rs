@@ -5,8 +5,9 @@ use super::{FRAME_BYTES, FrameHead, HEAD_BYTES, SealedChannel};
 use crate::shm::ShmChannel;
 use base::ChannelError;
 use kernels::{Block, GfKey, Place, gf_digest};
-use net::{Channel, InPlace, Peeked};
+use net::{Channel, InPlace, OwedDigests, Peeked};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Blocks that are taken out of a ring at a time: what is hashed is in the nearest cache.
 const TAKEN: usize = 512;
@@ -41,6 +42,23 @@ fn whole(body: usize) -> u64 {
 /// Whether rings are long enough that frames of any length go on while others are written.
 pub(super) fn fits(rings: &ShmChannel) -> bool {
     rings.ring() >= 4 * whole(FRAME_BYTES)
+}
+
+/// The digests of length and body of a frame whose body has this digest after nothing.
+fn digest_with(key: &GfKey, body: usize, digest: Block) -> Result<[Block; 2], ChannelError> {
+    if !body.is_multiple_of(Block::BYTES) {
+        return Err(ChannelError::Io("the digest of a message that is not of whole blocks".into()));
+    }
+    let length = gf_digest(key, Block::ZERO, &[Block(body as u128)]);
+    Ok([length, key.advance(length, (body / Block::BYTES) as u64) ^ digest])
+}
+
+/// A misuse, unless there are as many digests as messages, or none at all.
+fn as_many(messages: usize, digests: Option<&[Block]>) -> Result<(), ChannelError> {
+    if digests.is_none_or(|all| all.len() == messages) {
+        return Ok(());
+    }
+    Err(ChannelError::Io("not as many digests as messages".into()))
 }
 
 /// The digests of length and body of a frame whose body lies in these places.
@@ -122,15 +140,25 @@ impl<C: Channel> InPlace for SealedChannel<C> {
         })
     }
 
-    fn publish(&mut self, messages: usize) -> Result<(), ChannelError> {
+    fn body_keys(&self) -> [Arc<GfKey>; 2] {
+        [&self.keys.send, &self.keys.recv].map(|half| half.hash.clone())
+    }
+
+    fn publish(&mut self, messages: usize, digests: Option<&[Block]>) -> Result<(), ChannelError> {
         self.guarded(|this| {
             if messages > this.placed.reserved.len() {
                 return Err(ChannelError::Io("nothing was reserved".into()));
             }
+            as_many(messages, digests)?;
             let lengths: Vec<usize> = this.placed.reserved.drain(..messages).collect();
-            for body in lengths {
-                let places = this.ring()?.places_out(HEAD_BYTES as u64, body);
-                let digests = digest_of(&this.keys.send.hash, &places);
+            for (i, body) in lengths.into_iter().enumerate() {
+                let digests = match digests {
+                    Some(all) => digest_with(&this.keys.send.hash, body, all[i])?,
+                    None => {
+                        let places = this.ring()?.places_out(HEAD_BYTES as u64, body);
+                        digest_of(&this.keys.send.hash, &places)
+                    }
+                };
                 let head = this.keys.send.head_of(body, digests);
                 let ring = this.ring()?;
                 Place::write_all(&ring.places_out(0, HEAD_BYTES), &head);
@@ -183,6 +211,25 @@ impl<C: Channel> InPlace for SealedChannel<C> {
             }
             this.placed.checked = to;
             Ok(())
+        })
+    }
+
+    fn release_unchecked(&mut self, messages: usize) -> Result<OwedDigests<ChannelError>, ChannelError> {
+        self.guarded(|this| {
+            if messages > this.placed.seen.len() || this.placed.checked > 0 {
+                return Err(ChannelError::Io("nothing is there, or it was checked".into()));
+            }
+            let heads: Vec<FrameHead> = this.placed.seen.drain(..messages).collect();
+            let bytes = heads.iter().map(|head| whole(head.length)).sum();
+            let key = &this.keys.recv.hash;
+            // What the tag says of the body alone.
+            let owed = heads.iter().map(|head| {
+                let [_, of_zeros] = digest_with(key, head.length, Block::ZERO)?;
+                Ok(Block::from_bytes(head.tag) ^ head.pad ^ of_zeros)
+            });
+            let owed = owed.collect::<Result<_, _>>()?;
+            this.ring()?.free(bytes);
+            Ok(OwedDigests::new(owed, this.forged("the tag")))
         })
     }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{PairKeys, SealedChannel};
 use base::PartyId;
+use kernels::Block;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -110,7 +111,7 @@ fn messages_lie_in_the_ring() {
                     for (k, places) in (next..).zip(&places) {
                         kernels::Place::write_all(places, &content(round, k));
                     }
-                    memory.publish(places.len()).unwrap();
+                    memory.publish(places.len(), None).unwrap();
                     next += places.len();
                 }
             }
@@ -167,8 +168,42 @@ fn what_is_read_in_place_is_checked() {
     attacker.write(place + 32 + 100 + 4000, &[9]);
     let error = memory.check(1).unwrap_err().to_string();
     assert!(error.contains("the tag of frame") && memory.release(1).is_err(), "{error}");
+    who_read_it_says_what_was_read();
     let [a, _b] = ends(4096, LONG);
     assert!(sealed(a, 0).in_place().is_none(), "the ring is too short");
+}
+
+/// Digests of who has read a message stand for what was read, whatever lies there now; wrong ones are found.
+fn who_read_it_says_what_was_read() {
+    for right in [true, false] {
+        let ([a, b], attacker) = ends_and_attacker(PLACED_RING, LONG);
+        let place = a.out + COUNTERS + 32;
+        let (mut a, mut b) = (sealed(a, 0), sealed(b, 1));
+        let body: Vec<Block> = (0..500).map(|i| Block(i * i + 1)).collect();
+        let memory = a.in_place().unwrap();
+        let places = memory.reserve(&[8000], true).unwrap();
+        kernels::Place::write_all(&places[0], Block::bytes_of(&body));
+        let [key, _] = memory.body_keys();
+        let digest = kernels::gf_digest(&key, Block::ZERO, &body);
+        memory.publish(1, Some(&[digest])).unwrap();
+        a.recv(&mut []).unwrap();
+        let memory = b.in_place().unwrap();
+        assert!(matches!(memory.peek(&[8000], true).unwrap(), net::Peeked::There(_)));
+        let [_, key] = memory.body_keys();
+        assert!(kernels::gf_digest(&key, Block::ZERO, &body) == digest, "both ends have one key");
+        attacker.write(place + 4000, &[9]);
+        let owed = memory.release_unchecked(1).unwrap();
+        assert!(owed.messages() == 1 && memory.release(1).is_err(), "its place is free");
+        let read = if right { digest } else { digest ^ Block::ONE };
+        let checked = owed.check(&[read]).map_err(|e| e.to_string());
+        assert_eq!(checked.is_ok(), right);
+        assert!(checked.err().is_none_or(|error| error.contains("the tag of frame")));
+    }
+    let [a, _b] = ends(PLACED_RING, LONG);
+    let mut a = sealed(a, 0);
+    let memory = a.in_place().unwrap();
+    memory.reserve(&[1001], true).unwrap();
+    assert!(memory.publish(1, Some(&[Block::ZERO; 2])).unwrap_err().to_string().contains("as many digests"));
 }
 
 #[test]

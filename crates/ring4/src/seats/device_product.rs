@@ -6,15 +6,16 @@
 //! made by the host.
 
 use crate::seats::check::{Running, VouchedChannel};
-use crate::seats::courier::{self, Delivery, Letter};
+use crate::seats::courier::{self, Delivery, Letter, OwedChunk};
 use crate::seats::product::{Checks, chunks_of};
 use crate::vectors::arithmetic::ArithmeticShares;
 use crate::vectors::spare::zeros;
 use crate::{CHUNK_BLOCKS, SeatParty, ShareView, SharedVector, VectorRing};
 use accel::{BlockHalf, DeviceVector, MessagePiece, StageVouch, VectorMemory, VectorProduct, VouchBy};
 use base::Error;
-use kernels::Block;
+use kernels::{Block, GfKey};
 use net::{Inlet, Outlet, Session};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -91,7 +92,7 @@ struct TalkThreads {
     to_sender: mpsc::Sender<Letter>,
     sent: Receiver<()>,
     to_receiver: mpsc::Sender<Delivery>,
-    arrived: Receiver<()>,
+    arrived: Receiver<OwedChunk>,
 }
 
 /// A product under way.
@@ -100,7 +101,11 @@ struct DeviceProduct<'a> {
     factors: &'a [[&'a DeviceVector; 2]],
     z: DeviceShares,
     vouch: VouchBy,
+    /// Keys of the transport under which the device digests what is sent and received, where it has them.
+    keys: [Option<Arc<GfKey>>; 2],
     chunks: Chunks,
+    /// Of chunks that are folded and not settled.
+    owed: VecDeque<OwedChunk>,
     checks: Option<Checks>,
 }
 
@@ -211,7 +216,8 @@ impl SeatParty {
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let factors: Vec<[&DeviceVector; 2]> =
             x.iter().zip(y).map(|(x, y)| [&*x.vector, &*y.vector]).collect();
-        let mut product = DeviceProduct { round, factors: &factors, z, vouch, chunks: under_way, checks };
+        let (keys, chunks, owed) = ([None, None], under_way, VecDeque::new());
+        let mut product = DeviceProduct { round, factors: &factors, z, vouch, keys, chunks, owed, checks };
         self.talk(session, &mut product)?;
         while product.chunks.settled < product.chunks.all.len() {
             self.settle_chunk(&mut product)?;
@@ -248,6 +254,7 @@ impl SeatParty {
             if outlet.takes(bytes) {
                 return self.talk_in_turn(product, outlet, inlet);
             }
+            product.keys = [outlet.body_key(), inlet.body_key()];
             let ((to_sender, letters), (tell_sent, sent)) = (mpsc::channel(), mpsc::channel());
             let ((to_receiver, deliveries), (tell_arrived, arrived)) = (mpsc::channel(), mpsc::channel());
             let threads = TalkThreads { to_sender, sent, to_receiver, arrived };
@@ -275,15 +282,13 @@ impl SeatParty {
             let first = product.chunks.folded;
             self.start_chunks(product, first, None)?;
             let started = first..product.chunks.started;
-            for chunk in started.clone() {
-                let job = self.letter(product, chunk)?;
-                courier::send(outlet, job)?;
-            }
+            let letters = started.clone().map(|chunk| self.letter(product, chunk));
+            courier::send(outlet, letters.collect::<Result<_, _>>()?)?;
             outlet.flush()?;
-            for chunk in started {
-                courier::receive(inlet, self.delivery(product, chunk)?)?;
-                self.fold_chunk(product, chunk)?;
-            }
+            let deliveries = started.clone().map(|chunk| self.delivery(product, chunk));
+            let owed = courier::receive(inlet, deliveries.collect::<Result<_, _>>()?)?;
+            product.owed.extend(owed);
+            started.into_iter().try_for_each(|chunk| self.fold_chunk(product, chunk))?;
         }
         Ok(())
     }
@@ -298,7 +303,7 @@ impl SeatParty {
                 threads.to_receiver.send(self.delivery(product, next)?).map_err(|_| ended())?;
                 product.chunks.talked += 1;
             }
-            threads.arrived.recv().map_err(|_| ended())?;
+            product.owed.push_back(threads.arrived.recv().map_err(|_| ended())?);
             self.fold_chunk(product, chunk)?;
         }
         // Slots are free once what they send is gone.
@@ -362,6 +367,7 @@ impl SeatParty {
                 z: &product.z.vector,
                 masked: self.settings.masked,
                 vouch: product.vouch,
+                keys: product.keys.each_ref().map(Option::as_ref),
             };
             self.queue.start(slot, &stage)?;
         }
@@ -410,6 +416,14 @@ impl SeatParty {
             let said = Said::of(self.queue.arrived(slot)?);
             let (channels, parts) = (checks.received, [Some(0), half.receives(self.seat).then_some(0)]);
             self.go_on(&mut checks.hashes[1], channels, parts, at.len(), said);
+        }
+        if let Some(owed) = product.owed.pop_front().filter(OwedChunk::is_owed) {
+            // Nothing of what was made of it has left this party.
+            let (digests, count) = (self.queue.arrived_digests(slot)?, at.len().div_ceil(CHUNK_BLOCKS));
+            let pieces = pieces(at.len(), half.receives(self.seat)).into_iter();
+            let place = |p: MessagePiece| usize::from(p.of_c) * count + p.blocks.start / CHUNK_BLOCKS;
+            let digests: Option<Vec<Block>> = pieces.map(|p| digests.get(place(p)).copied()).collect();
+            owed.check(&Zeroizing::new(digests.unwrap_or_default()))?;
         }
         self.queue.settle(slot)?;
         chunks.settled += 1;
