@@ -108,7 +108,14 @@ class Service:
 
     def statements(self, study: str) -> list[Fields]:
         """What both sides have signed about it, by time."""
-        return list(self._get(f"/studies/{_part(study)}/statements").statements)
+        path, found = f"/studies/{_part(study)}/statements", []
+        asked: dict[str, str | None] = {"after": None}
+        while True:
+            page = self._get(path, asked)
+            found.extend(page.statements)
+            if page.next is None:
+                return found[::-1]
+            asked["after"] = page.next
 
     def summary(self, study: str) -> Fields:
         """What it would do, in the words that a steward reads (``sections``), and the hash of these words."""

@@ -5,7 +5,7 @@ use crate::budget::{self, Outlook};
 use crate::devices::{self, FoundDevice};
 use crate::engines::StudyEngine;
 use crate::folders;
-use crate::plan::{self, Assumed, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
+use crate::plan::{self, Assumed, Compared, FewLeftOut, Link, OutcomeGuess, Plan, Speeds};
 use crate::prepare::{self, Built, Opened, build_all};
 use base::{Error, Fault, PartyId, limits};
 use data::InputReport;
@@ -104,6 +104,8 @@ pub struct CheckSizes {
     pub mean: Option<f64>,
     /// Other clamps of a lift study to try, in the unit of outcomes.
     pub clamps: Vec<f64>,
+    /// Nobody asks what other engines would take.
+    pub without_engines: bool,
 }
 
 /// What was found of a side, and what of it is shown.
@@ -128,7 +130,7 @@ impl CheckedSide {
     pub fn of_study(agreed: StudyFile, text: String) -> Result<Self, Error> {
         let policy = program::VerifierPolicy {
             max_rho: ratio(u128::from(study::MAX_RHO), 1),
-            max_outputs: usize::MAX,
+            max_outputs: prepare::OUTPUTS,
             allow_exact: true,
         };
         let built: Vec<Built> =
@@ -268,7 +270,15 @@ impl CheckedSide {
             agreed, built, inputs, warnings, budget, refused, serves, transport, device, party, ..
         } = self;
         let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
-        let mut plan = plan::plan_file(&agreed, &assumed, link, Speeds::default())?;
+        // A party of several runs may see some of them alone, and the price is that of all.
+        let compared = if sizes.without_engines { Compared::Nothing } else { Compared::Engines };
+        let mut plan = match built.len() == agreed.runs.len() {
+            true => {
+                let runs: Vec<_> = agreed.runs.iter().zip(&built).collect();
+                plan::plan_runs(&runs, &assumed, (link, Speeds::default()), compared)?
+            }
+            false => plan::plan_file(&agreed, &assumed, link, Speeds::default())?,
+        };
         plan.try_clamps(&agreed, &assumed, inputs.as_ref(), &sizes.clamps)?;
         plan.few_left_out = few_left_out;
         if let Some(rows) = supposed {

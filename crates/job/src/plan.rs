@@ -23,7 +23,7 @@ use crate::course::{Actor, Completed, Course, Matched};
 use crate::devices::{self, FoundDevice};
 use crate::engines::{Estimate, StageTime, StudyEngine};
 use crate::memory::{self, MatchNeeds};
-use crate::prepare::{Built, build_all, place};
+use crate::prepare::{Built, OUTPUTS, build_all, place};
 use crate::spool::{RowsKnown, SpoolPasses, check_room, goes_to_state, of_parties, passes};
 use crate::stages::compute::ComputeStage;
 use crate::stages::link::{LinkFacts, LinkStage};
@@ -240,13 +240,35 @@ pub struct Assumed {
 /// When the study's program is refused, or sizes are out of range.
 pub fn plan_file(file: &StudyFile, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
     let built = build_all(&file.runs, &policy())?;
-    if let [(study, built)] = &built[..] {
-        let spool = passes((study, built), assumed.rows, None)?;
-        return Ok(Plan { spool, ..plan_built((study, built), assumed, link, speeds)? });
+    let runs: Vec<_> = built.iter().map(|(run, built)| (*run, built)).collect();
+    plan_runs(&runs, assumed, (link, speeds), Compared::Engines)
+}
+
+/// Whether a plan says what other engines would take: they are compiled for it, which takes as long as all
+/// the rest.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Compared {
+    Engines,
+    Nothing,
+}
+
+/// The same of all runs of a study, which are built.
+///
+/// # Errors
+/// When sizes are out of range.
+pub(crate) fn plan_runs(
+    runs: &[(&Study, &Built)],
+    assumed: &Assumed,
+    prices: (Link, Speeds),
+    compared: Compared,
+) -> Result<Plan, Error> {
+    if let [run] = runs {
+        let spool = passes(*run, assumed.rows, None)?;
+        return Ok(Plan { spool, ..plan_built(*run, assumed, prices, compared)? });
     }
     let mut whole: Option<Plan> = None;
-    for (part, built) in &built {
-        let mut plan = plan_built((part, built), assumed, link, speeds)?;
+    for (part, built) in runs {
+        let mut plan = plan_built((part, built), assumed, prices, compared)?;
         for stage in &mut plan.stages {
             stage.name = format!("{}/{}", part.parties[1].name, stage.name);
         }
@@ -354,21 +376,21 @@ impl Plan {
 /// As [`plan_file`].
 pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
     match &build_all([study], &policy())?[..] {
-        [(study, built)] => plan_built((study, built), assumed, link, speeds),
+        [(study, built)] => plan_built((study, built), assumed, (link, speeds), Compared::Engines),
         _ => Err(Error::misuse("one run is built of one")),
     }
 }
 
 /// Nobody's: a plan says what a study costs, whoever may run it.
 pub(crate) fn policy() -> program::VerifierPolicy {
-    program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: 8192, allow_exact: true }
+    program::VerifierPolicy { max_rho: ratio(1000, 1), max_outputs: OUTPUTS, allow_exact: true }
 }
 
 fn plan_built(
     (study, built): (&Study, &Built),
     assumed: &Assumed,
-    link: Link,
-    speeds: Speeds,
+    (link, speeds): (Link, Speeds),
+    compared: Compared,
 ) -> Result<Plan, Error> {
     // A worker on each core.
     let open = StudyEngine::of(study, &built.program)?.with_workers((speeds.cores as u32).max(1));
@@ -410,8 +432,12 @@ fn plan_built(
     let derived_noise = noise::derived(study, &built.program, scales, shared)?;
     assumptions.extend((!derived_noise.is_empty()).then(|| ("values".to_owned(), values(shared))));
     let choices = Choices { course, rows: union, link, speeds, chosen: &engines, stages: &estimator.stages };
+    let choices = match compared {
+        Compared::Engines => choices.of(&open, scaled.clone())?,
+        Compared::Nothing => Vec::new(),
+    };
     Ok(Plan {
-        engines: choices.of(&open, scaled.clone())?,
+        engines: choices,
         rho: spent(study, scales),
         noise: noise(study, &built.program, scales),
         derived_noise,

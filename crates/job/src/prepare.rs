@@ -28,7 +28,7 @@ use study::transport::ServerTransport;
 use study::{self, MatchRule, NoiseFrom, Question, Study, StudyFile, StudyHash};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
-const OUTPUTS: usize = 8192;
+pub(crate) const OUTPUTS: usize = 8192;
 
 /// A study turned into a program.
 pub struct Built {

@@ -66,7 +66,8 @@ pub fn sentence(text: &str) -> String {
 }
 
 /// Reads a study, brings it into its one form and says what it would do. `us` is the key of this
-/// organisation: what it would learn is told apart. `rows` are those that the price is stated for.
+/// organisation: what it would learn is told apart. `rows` are those that the price is stated for; where
+/// nobody says any, nothing is said of other engines.
 ///
 /// # Errors
 /// What is wrong with the study, with its line.
@@ -74,8 +75,8 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     const NAME: &str = "the study";
     let text = study::canonical(NAME, text)?;
     let side = CheckedSide::of_study(StudyFile::parse(NAME, &text)?, text.clone())?;
-    let SideReport { report, agreed, built, .. } =
-        side.report(&CheckSizes { rows, ..CheckSizes::default() }, None)?;
+    let sizes = CheckSizes { rows, without_engines: rows.is_none(), ..CheckSizes::default() };
+    let SideReport { report, agreed, built, .. } = side.report(&sizes, None)?;
     let (study, plan) = (agreed.first(), &report.plan);
     let mut parties: Vec<&study::Participant> = study.parties.iter().collect();
     parties.sort_by_key(|party| party.key == us);
@@ -369,6 +370,15 @@ mod tests {
         let words = told.words();
         assert!(words.contains("drawn inside the computation") || words.contains("Drawn inside"), "{words}");
         assert_eq!(tell(&told.text, "", None).expect("again").text, told.text);
+    }
+
+    #[test]
+    fn engines_are_compared_where_somebody_says_rows() {
+        let told = |rows| tell(LIFT, "", rows).expect("told").words();
+        let compared = "engines that could run it";
+        let (page, asked) = (told(None), told(Some([400_000, 2_000])));
+        assert!(!page.contains(compared) && page.contains("What it takes"), "{page}");
+        assert!(asked.contains(compared), "{asked}");
     }
 
     #[test]

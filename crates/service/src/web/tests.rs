@@ -5,6 +5,7 @@ mod forms;
 mod held;
 mod own_key;
 mod pictures;
+mod said;
 pub(crate) mod serving;
 mod threats;
 mod weighed;

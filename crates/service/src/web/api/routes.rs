@@ -41,14 +41,20 @@ fn of_studies() -> Vec<ApiRoute> {
         ("after", "`next` of the list before"),
     ];
     const WHICH: &[(&str, &str)] = &[("proposal", "this proposal of the study, not the one that stands")];
+    const SAID: &[(&str, &str)] = &[WHICH[0], LIST[3]];
     const ROWS: &[(&str, &str)] =
         &[WHICH[0], ("rows", "rows of both sides, in the study's order: 50000,40000")];
     vec![
         get("/me", ANY, "Says whose token this is.", here::me),
         get("/studies", &[Studies], "Lists studies, the newest first.", studies::list).asking(LIST),
         get("/studies/{hash}", &[Studies], "Says how a study stands.", studies::one).asking(WHICH),
-        get("/studies/{hash}/statements", &[Studies], "Lists what was said about it.", studies::statements)
-            .asking(WHICH),
+        get(
+            "/studies/{hash}/statements",
+            &[Studies],
+            "Lists what was said about it, the newest first.",
+            studies::statements,
+        )
+        .asking(SAID),
         get("/studies/{hash}/summary", &[Studies], "Says what it would do.", studies::summary).asking(WHICH),
         get("/studies/{hash}/plan", &[Studies], "Says what it takes with so many rows.", studies::plan)
             .asking(ROWS),

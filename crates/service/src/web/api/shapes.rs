@@ -83,11 +83,13 @@ pub struct ApiStudyWhole {
     pub against: Option<String>,
 }
 
-/// Everything that was said about a study.
+/// What was said about a study.
 #[derive(Serialize, ToSchema)]
 pub struct ApiStatements {
-    /// By the clock of who said it.
+    /// By the clock of who said it, the newest first, at most 100.
     pub statements: Vec<ApiStatement>,
+    /// What `after` has to say for those that come next; none: there are no more.
+    pub next: Option<String>,
 }
 
 /// Something that an organisation has signed.

@@ -12,6 +12,7 @@ use crate::told::{ToldSection, tell};
 use crate::web::answer::Answer;
 use crate::web::pages::course::StageProgress;
 use crate::web::pages::studies::{StudySeen, listed, name_of, seen, seen_as};
+use crate::web::pages::study::said::{self, SaidAt};
 use crate::web::pages::{course as courses, decide, reading, study as pages};
 use crate::web::visit::{Stop, Visit};
 use statements::{Naming, ProposalId, ProposalState, RUNS_ANEW, digest_of_words};
@@ -105,27 +106,33 @@ pub fn one(visit: &Visit<'_>) -> Result<ApiStudyWhole, ApiStop> {
     })
 }
 
-/// Everything that was said about one.
+/// What was said about one, the newest first.
 pub fn statements(visit: &Visit<'_>) -> Result<ApiStatements, ApiStop> {
     let study = asked(visit)?;
-    let sent = visit.house.store.sent(&study.row.id)?;
-    let mut all = Vec::new();
-    for (place, by) in study.names.iter().enumerate() {
-        for one in study.record.chain(place) {
-            let body = one.body();
-            let mut out = sent.iter().filter(|row| row.digest == one.digest()).peekable();
-            all.push(ApiStatement {
-                by: by.clone(),
-                number: body.number,
-                said: kind_of(&body.said).to_owned(),
-                words: study.record.statement_words(place, body.number as usize, Naming(&study.names)),
-                at_ms: body.at_ms,
-                received: out.peek().is_some().then(|| out.all(|row| row.had_ms.is_some())),
-            });
+    let after = match visit.field("after") {
+        "" => None,
+        text => {
+            let after = text.parse::<SaidAt>();
+            Some(after.map_err(|()| ApiStop::input("after is `next` of the list before"))?)
         }
-    }
-    all.sort_by_key(|one| one.at_ms);
-    Ok(ApiStatements { statements: all })
+    };
+    let sent = visit.house.store.sent(&study.row.id)?;
+    let (shown, next) = said::newest(&study.record, after);
+    let one = |SaidAt { party, number, .. }: SaidAt| {
+        let one = study.record.chain(party).get(number)?;
+        let body = one.body();
+        let mut out = sent.iter().filter(|row| row.digest == one.digest()).peekable();
+        Some(ApiStatement {
+            by: study.names.get(party)?.clone(),
+            number: body.number,
+            said: kind_of(&body.said).to_owned(),
+            words: study.record.statement_words(party, number, Naming(&study.names)),
+            at_ms: body.at_ms,
+            received: out.peek().is_some().then(|| out.all(|row| row.had_ms.is_some())),
+        })
+    };
+    let statements = shown.into_iter().filter_map(one).collect();
+    Ok(ApiStatements { statements, next: next.map(|next| next.to_string()) })
 }
 
 /// Words under headings.

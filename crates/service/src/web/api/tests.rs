@@ -5,7 +5,7 @@ use super::door::{ApiBack, ApiRoute};
 use super::routes::table;
 use super::{BASE, document};
 use crate::roles::Grant;
-use crate::store::{COMMAND_LINE, NewApiToken, PeerSender, RecordedAct, TokenScope};
+use crate::store::{COMMAND_LINE, NewApiToken, PeerSender, RecordedAct, Speaker, TokenScope};
 use crate::web::now;
 use crate::web::staff_tests::{PageShown, Rooms};
 use crate::web::tests::serving::SERVED;
@@ -14,7 +14,7 @@ use axum::http::{Method, Request};
 use futures_util::stream::poll_fn;
 use net::Identity;
 use serde_json::{Value, json};
-use statements::{ProposalRecord, ProposedStudy};
+use statements::{ProposalId, ProposalRecord, ProposedStudy, Said};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::task::Poll;
@@ -296,6 +296,32 @@ fn the_document_in_the_repository_is_that_of_the_program() {
 }
 
 #[test]
+fn statements_come_a_hundred_at_a_time_the_newest_first() {
+    let desk = ApiDesk::new("");
+    let ann = desk.all("ann", &["analyst"]);
+    let (study, proposal) = desk.proposed(&ann);
+    let id = ProposalId(base::unhex(&proposal).expect("an id"));
+    for number in 1..=150 {
+        let speaker = Speaker { by: "ann", identity: &desk.own, at_ms: 1_000 * now() };
+        desk.rooms.house.store.say(speaker, &id, Said::Note(format!("Question {number}."))).expect("said");
+    }
+    let at = |after: &str| format!("/studies/{study}/statements{after}");
+    let numbers = |page: &Value| -> Vec<u64> {
+        let all = page["statements"].as_array().expect("a list").iter();
+        all.map(|one| one["number"].as_u64().expect("a number")).collect()
+    };
+    let newest = desk.get(&ann, &at(""));
+    assert!(numbers(&newest).into_iter().eq((51..=150).rev()), "{newest:#}");
+    let older = desk.get(&ann, &at(&format!("?after={}", newest["next"].as_str().expect("more"))));
+    assert!(numbers(&older).into_iter().eq((0..=50).rev()), "{older:#}");
+    assert_eq!(older["next"], Value::Null);
+    for wrong in ["soon", "1-0", "1-0-x", "1-0-1-1"] {
+        let shown = desk.request(&Method::GET, &ann, &at(&format!("?after={wrong}")), &[], "").is(422);
+        assert!(shown.body.contains("after is `next` of the list before"), "{}", shown.body);
+    }
+}
+
+#[test]
 fn answers_are_of_the_shapes_that_the_document_has() {
     let desk = ApiDesk::new("");
     let ann = desk.all("ann", &["analyst"]);
@@ -312,8 +338,9 @@ fn answers_are_of_the_shapes_that_the_document_has() {
     let note = json!({ "proposal": proposal, "text": "Is a week enough?" });
     desk.post(&ann, &at("/notes"), &note);
     let said = desk.get(&stella, &at("/statements"));
-    assert_eq!(said["statements"][1]["said"], "note written");
-    assert_eq!(said["statements"][1]["received"], false);
+    assert_eq!(said["statements"][0]["said"], "note written");
+    assert_eq!(said["statements"][0]["received"], false);
+    assert_eq!(said["next"], Value::Null);
     let summary = desk.get(&stella, &at("/summary"));
     assert!(summary["sections"].as_array().is_some_and(|all| all.len() > 3), "{summary:#}");
     let decides: Vec<&Value> = summary["sets"].as_array().expect("sets").iter().collect();

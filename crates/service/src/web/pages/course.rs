@@ -35,9 +35,7 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
         None => live.push(words("p", "", "No run has begun here yet.")),
         Some(run) => live.extend(of_run(visit, &study, run)?),
     }
-    let mut said = said(visit, &study)?;
-    said.truncate(1);
-    live.push(section("What was said", said));
+    live.push(section("What was said", said::table_of(visit, &study)?));
     let again = element("a", &[("href", &visit.path)], [text("Look again")]);
     let mut parts = vec![state(visit, &study)?, element("p", &[("class", "note")], [again])];
     parts.extend(forms(visit, &study, runs.last())?);

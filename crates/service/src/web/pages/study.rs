@@ -2,6 +2,7 @@
 //! steward decides.
 
 mod diff;
+pub mod said;
 
 use super::decide;
 use super::studies::{StudySeen, acted_on, listed, seen};
@@ -10,13 +11,13 @@ use crate::budget::after;
 use crate::link::otherwise;
 use crate::roles::{Action, Subject};
 use crate::schedule::OTHERWISE;
-use crate::store::{OutboxRow, ProposalFilter};
+use crate::store::ProposalFilter;
 use crate::told::StudyTold;
 use crate::web::answer::Answer;
-use crate::web::shell::{page, section, table, time};
+use crate::web::shell::{page, section, time};
 use crate::web::visit::{Stop, Visit};
 use net::KeyFingerprint;
-use page::form::{button, choice, lines_field};
+use page::form::{button, choice};
 use page::markup::{Markup, element, text, text_lines, words};
 use page::svg::{bar, figure};
 use privacy::ledger::Ledger;
@@ -47,7 +48,9 @@ fn parts(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<M
     parts.extend(told_parts("h2", &told.sections));
     parts.extend(cost(visit, study, told)?);
     parts.extend(decide::data(visit, study)?);
-    parts.push(section("What was said", said(visit, study)?));
+    let mut all = said::table_of(visit, study)?;
+    all.extend(said::note_form(visit, study));
+    parts.push(section("What was said", all));
     // It names columns, which those who run the machine do not see.
     if visit.may(Action::ReadStudy, study.subject()) {
         parts.push(section("The file", file(visit, study)?));
@@ -161,54 +164,6 @@ fn cost(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<Ma
         }
     }
     Ok(if parts.is_empty() { parts } else { vec![section("What it takes of our budget", parts)] })
-}
-
-/// Everything that was said, by time.
-pub fn said(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
-    let record = &study.record;
-    let sent = visit.house.store.sent(&study.row.id)?;
-    let mut all: Vec<(u64, usize, usize)> = Vec::new();
-    for party in 0..record.parties().len() {
-        let said = record.chain(party).iter().enumerate();
-        all.extend(said.map(|(number, one)| (one.body().at_ms, party, number)));
-    }
-    all.sort_unstable();
-    let rows = all.into_iter().filter_map(|(at, party, number)| {
-        let said = record.statement_words(party, number, Naming(&study.names))?;
-        let said = element("bdi", &[("class", "lines")], [text_lines(&said)]);
-        let told = match study.me == Some(party) {
-            true => element("span", &[], received(visit, &sent, number)),
-            false => text("here"),
-        };
-        Some(vec![time(at / 1_000), said, told])
-    });
-    let columns = ["When", "What", "Received"];
-    let rows: Vec<_> = rows.collect();
-    let mut parts = vec![table("By the clock of who said it", &columns, rows)];
-    if visit.may(Action::Note, study.subject()) && !study.record.view().state().is_final() {
-        let field = lines_field(
-            "note",
-            "A question or an answer to the others",
-            ("", 3),
-            "At most 2,000 characters.",
-        );
-        parts.push(study.form(visit, "note", "write note", [field, button("Send", "")]));
-    }
-    Ok(parts)
-}
-
-/// Who has received an own statement.
-fn received(visit: &Visit<'_>, sent: &[OutboxRow], number: usize) -> Vec<Markup> {
-    let of = sent.iter().filter(|row| row.number as usize == number);
-    let called = |row: &OutboxRow| {
-        super::studies::name_of(visit.settings(), visit.us(), &row.peer).unwrap_or_else(|| row.peer.short())
-    };
-    of.flat_map(|row| match (row.had_ms, &row.refused) {
-        (Some(at), _) => [text(format!("by {} ", called(row))), time(at / 1_000)],
-        (None, Some(code)) => [text(format!("refused by {}: ", called(row))), text(code)],
-        (None, None) => [text(format!("not yet by {}", called(row))), Markup::default()],
-    })
-    .collect()
 }
 
 /// The text that is agreed on, and what in it differs from an earlier study.
