@@ -19,6 +19,7 @@ export HOST_CC=cc HOST_CFLAGS=
 cd python
 CARGO_TARGET_DIR=$built "$built/maturin/bin/maturin" build --profile dist --target "$triple" --out "$root/dist" \
     --sbom-include tacit.cdx.json
+[ -f "$built/$triple/dist/lib_tacit.so" ] || say "the module is not where maturin is expected to build it"
 for folder in "$root" "$built" "$home"; do
     ! grep -qF "$folder" "$built/$triple/dist/lib_tacit.so" || say "the module names the folder $folder; packaging/same.sh must map it"
 done

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import shutil
 import signal
 import socket
@@ -170,15 +169,16 @@ class Cluster:
         raise RuntimeError(f"a cluster of Ray does not start: {self.nodes[-1].log.read_text()[-2000:]}")
 
     def stored(self) -> int:
-        """How many objects the stores of all its nodes hold."""
-        program = str(Path(sys.executable).with_name("ray"))
-        asked = [program, "memory", "--stats-only", f"--address={self.address}"]
+        """How many bytes the stores of all its nodes hold."""
+        program = (
+            "import ray, sys; ray.init(sys.argv[1], log_to_driver=False, logging_level='ERROR');"
+            "all, free = ray.cluster_resources(), ray.available_resources();"
+            "print(int(all['object_store_memory'] - free['object_store_memory']))"
+        )
+        asked = [sys.executable, "-c", program, self.address]
         env = os.environ | ENV
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=START_S, env=env)
-        found = re.search(r"Plasma memory usage \d+ MiB, (\d+) objects", done.stdout)
-        if found is None:
-            raise RuntimeError(f"ray memory does not say what is stored: {done.stdout}{done.stderr}")
-        return int(found[1])
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=START_S, env=env, check=True)
+        return int(done.stdout)
 
     def end(self) -> None:
         for node in reversed(self.nodes):

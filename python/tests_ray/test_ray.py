@@ -199,7 +199,7 @@ def test_an_answer_is_charged_once(clusters: list[Cluster], tmp_path: Path, driv
 
 def test_a_cluster_meets_the_command(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
     """More workers than the cluster has room for: lanes that nobody takes hold nothing up. Rows, shares and
-    results go past Ray: in the midst its stores hold no object."""
+    results go past Ray: in the midst its stores are empty."""
     aligned.forget()
     ray = drivers(aligned, NAMES[1], address=clusters[0].address, workers=6)
     plain = drivers(aligned, NAMES[0], workers=6)

@@ -90,17 +90,24 @@ uintptr_t take(size_t bytes) {
 }
 
 int give_back(uintptr_t at) {
-    std::lock_guard<std::mutex> guard(memory_lock);
-    auto found = mappings.find(at);
-    if (found == mappings.end()) return INVALID;
+    std::pair<uintptr_t, size_t> mapping;
+    size_t size;
+    {
+        std::lock_guard<std::mutex> guard(memory_lock);
+        auto found = mappings.find(at);
+        if (found == mappings.end()) return INVALID;
+        mapping = found->second;
+        size = sizes[at];
+        mappings.erase(found);
+        sizes.erase(at);
+    }
+    // Buffers of several devices are looked through at once.
     const unsigned char *bytes = (const unsigned char *)at;
-    bool left = false;
-    for (size_t i = 0; i < sizes[at]; i++) left |= bytes[i] != 0;
+    unsigned char left = 0;
+    for (size_t i = 0; i < size; i++) left |= bytes[i];
     frees++;
-    unwiped += left;
-    munmap((void *)found->second.first, found->second.second);
-    mappings.erase(found);
-    sizes.erase(at);
+    unwiped += left != 0;
+    munmap((void *)mapping.first, mapping.second);
     return OK;
 }
 

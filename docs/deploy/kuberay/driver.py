@@ -23,7 +23,9 @@ begun = tries.read_text().splitlines() if tries.exists() else []
 
 def write(lines: list[str]) -> None:
     """A line for each try; after this returns a machine that fails has them."""
+    cut = tries.exists() and not tries.read_text().endswith("\n")
     with tries.open("a") as file:
+        file.write("\n" if cut else "")
         file.writelines(f"{line}\n" for line in lines)
         file.flush()
         os.fsync(file.fileno())
@@ -39,10 +41,10 @@ def spend(how: str) -> None:
 
 if len(begun) >= allowed:
     more = f"TACIT_TRIES={len(begun) + 1} allows one more, which may be charged ({tries})"
-    if begun[-1] == "answered":
+    if begun and begun[-1] == "answered":
         print(f"answered before, and no try again; {more}")
         sys.exit(0)
-    sys.exit(f"NO RESULT, and no try again: {begun[-1]}; {more}")
+    sys.exit(f"NO RESULT, and no try again: {begun[-1] if begun else 'none is allowed'}; {more}")
 write(["begun, and its end is not known"])
 try:
     print(party.run(launcher=workers).text)

@@ -71,8 +71,9 @@ struct HeldLink {
     told: Option<Instant>,
     /// Whether chains are to be compared before it is their time.
     compares: bool,
-    /// Whether it has sent an own statement that was not here, since it last said what it compared.
-    gave_back: bool,
+    /// On which proposals it has sent an own statement that was lost here and is kept again, since it last said
+    /// what it compared.
+    gave_back: Vec<ProposalId>,
     /// What is left of each [`PeerCost`], and when that was so.
     left: [Option<(f64, Instant)>; 4],
     /// Proposals about which the peer takes nothing more now: how often it said so, and until when nothing
@@ -177,14 +178,18 @@ impl LinkBoard {
         self.lock().entry(peer).or_default().compares = true;
     }
 
-    /// The peer has sent an own statement that was not here: there may be more of them.
-    pub(super) fn gave_back(&self, peer: KeyFingerprint) {
-        self.lock().entry(peer).or_default().gave_back = true;
+    /// The peer has sent an own statement that was lost here and is kept again: there may be more of them.
+    pub(super) fn gave_back(&self, peer: KeyFingerprint, id: ProposalId) {
+        let mut all = self.lock();
+        let ids = &mut all.entry(peer).or_default().gave_back;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
     }
 
-    /// Whether it has since this was asked last.
-    pub(super) fn has_given_back(&self, peer: KeyFingerprint) -> bool {
-        self.lock().get_mut(&peer).is_some_and(|link| std::mem::take(&mut link.gave_back))
+    /// On which proposals it has since this was asked last.
+    pub(super) fn has_given_back(&self, peer: KeyFingerprint) -> Vec<ProposalId> {
+        self.lock().get_mut(&peer).map(|link| std::mem::take(&mut link.gave_back)).unwrap_or_default()
     }
 
     /// Before a run chains are compared once more, and again after a while: whether that is due. They are

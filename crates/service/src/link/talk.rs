@@ -191,9 +191,9 @@ impl LinkSpeaker {
             }
             LinkMessage::Heads(heads) => self.compared(heads).await?,
             LinkMessage::Ahead(all) => {
-                self.house.links().note(&peer, self.connection, |link| link.older_store = !all.is_empty());
                 let proven = self.house.links().has_given_back(peer);
-                self.store(move |house| house.store().heard(peer, &all, proven)).await?;
+                let older = self.store(move |house| house.store().heard(peer, &all, &proven)).await?;
+                self.house.links().note(&peer, self.connection, |link| link.older_store = older);
             }
             LinkMessage::Want { proposal, from } => {
                 self.store(move |house| house.store().send_again(peer, &proposal, from)).await?;
@@ -373,11 +373,13 @@ fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessa
     if let Ok(statement) = SignedStatement::read(bytes)
         && statement.author() == identity.fingerprint()
     {
-        if house.store().statement(&statement.digest())?.is_none() {
-            house.links().gave_back(peer);
-        }
+        let lost = house.store().statement(&statement.digest())?.is_none();
         let speaker = Speaker { by: SERVICE, identity, at_ms };
         let taken = house.store().take_back(speaker, peer, &statement)?;
+        // What cannot be kept proves nothing: it could be sent again for ever.
+        if lost && taken {
+            house.links().gave_back(peer, statement.body().proposal);
+        }
         return Ok(match taken {
             true => LinkMessage::Have(statement.digest()),
             false => no(statement.digest(), 0, "author"),

@@ -517,19 +517,19 @@ fn nothing_is_said_before_the_peer_was_heard() {
     let why = why_waiting(&pair.house, &row(&pair, &id), true).expect("looks");
     assert!(why.is_none_or(|why| why == UNHEARD));
     // The peer has more of the own chain than there is here.
-    pair.house.store().heard(peer, &[id], false).expect("written");
+    pair.house.store().heard(peer, &[id], &[]).expect("written");
     assert!(pair.house.store().is_unheard(&id).expect("reads"));
-    pair.house.store().heard(peer, &[], false).expect("written");
+    pair.house.store().heard(peer, &[], &[]).expect("written");
     // Nor does who says later that it has more, and gives nothing of it.
-    pair.house.store().heard(peer, &[id], false).expect("written");
+    pair.house.store().heard(peer, &[id], &[]).expect("written");
     assert!(!pair.house.store().is_unheard(&id).expect("reads"));
-    pair.house.store().heard(peer, &[id], true).expect("written");
+    pair.house.store().heard(peer, &[id], &[id]).expect("written");
     assert!(pair.house.store().is_unheard(&id).expect("reads"));
-    pair.house.store().heard(peer, &[], false).expect("written");
+    pair.house.store().heard(peer, &[], &[]).expect("written");
     // Who is no party of it stops nothing, and neither does a proposal that is not there.
     let stranger = KeyFingerprint::from_bytes([5; 16]);
-    pair.house.store().heard(stranger, &[id], true).expect("written");
-    pair.house.store().heard(peer, &[ProposalId([9; 16])], true).expect("written");
+    pair.house.store().heard(stranger, &[id], &[id]).expect("written");
+    pair.house.store().heard(peer, &[ProposalId([9; 16])], &[ProposalId([9; 16])]).expect("written");
     assert!(!pair.house.store().is_unheard(&id).expect("reads"));
     super::look(&pair.house, true).expect("looks");
     assert_eq!(pair.house.store().runs(&id).expect("reads")[0].kind.as_deref(), Some("policy"));

@@ -45,23 +45,32 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn heard(&self, peer: KeyFingerprint, ahead: &[ProposalId], proven: bool) -> Result<(), Error> {
-        let ahead: Vec<String> = ahead.iter().map(|id| base::hex(&id.0)).collect();
-        let ahead = serde_json::Value::from(ahead).to_string();
+    pub fn heard(
+        &self,
+        peer: KeyFingerprint,
+        ahead: &[ProposalId],
+        proven: &[ProposalId],
+    ) -> Result<bool, Error> {
+        let list = |ids: &[ProposalId]| {
+            serde_json::Value::from(ids.iter().map(|id| base::hex(&id.0)).collect::<Vec<_>>()).to_string()
+        };
         let gone = "DELETE FROM unheard WHERE peer = ?2 \
                     AND lower(hex(proposal)) NOT IN (SELECT value FROM json_each(?1))";
         let come = "INSERT OR IGNORE INTO unheard (proposal, peer) \
                     SELECT id, party FROM proposals JOIN parties ON proposal = row \
-                    WHERE ?3 AND open AND party = ?2 AND lower(hex(id)) IN (SELECT value FROM json_each(?1))";
-        let (peer, all) = (peer.bytes(), ahead);
-        let changed = self.change(|write| {
-            let gone = write.execute(gone, params![all, peer])?;
-            Ok(gone + write.execute(come, params![all, peer, proven])?)
+                    WHERE open AND party = ?2 AND lower(hex(id)) IN (SELECT value FROM json_each(?1)) \
+                    AND lower(hex(id)) IN (SELECT value FROM json_each(?3))";
+        let left = "SELECT EXISTS (SELECT 1 FROM unheard WHERE peer = ?1)";
+        let (peer, all, proven) = (peer.bytes(), list(ahead), list(proven));
+        let (changed, left) = self.change(|write| {
+            let changed = write.execute(gone, params![all, peer])?;
+            let changed = changed + write.execute(come, params![all, peer, proven])?;
+            Ok((changed, write.query_row(left, params![peer], |row| row.get(0))?))
         })?;
         if changed > 0 {
             self.ring();
         }
-        Ok(())
+        Ok(left)
     }
 
     /// Whether nothing is said on a proposal now.
@@ -70,6 +79,18 @@ impl Store {
     /// When the store cannot be read.
     pub fn is_unheard(&self, id: &ProposalId) -> Result<bool, Error> {
         self.read(|connection| is_unheard(connection, id))
+    }
+
+    /// When somebody said something on a proposal last, milliseconds since 1970; 0 for never.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn said_last_ms(&self, id: &ProposalId, author: KeyFingerprint) -> Result<u64, Error> {
+        let sql = "SELECT coalesce(max(at_ms), 0) FROM statements WHERE proposal = ?1 AND author = ?2";
+        let found = self.read(|connection| {
+            connection.query_row(sql, params![id.0, author.bytes()], |row| row.get::<_, i64>(0))
+        })?;
+        Ok(found.unsigned_abs())
     }
 
     /// Whether somebody is a party of a proposal.

@@ -195,6 +195,12 @@ fn bear_witness(house: &House, witnesses: &LogWitnesses, now: u64) -> Result<(),
         };
         let speaker = Speaker { by: SERVICE, identity, at_ms: now.saturating_mul(1_000) };
         for row in proposals.iter().filter(|_| due) {
+            // Chains of what is over are compared with nobody: what was said there after a copy was made may be
+            // said a second time, under a number that is taken.
+            let copied_ms = house.store.copy_used_ms()?;
+            if row.state.is_final() && copied_ms > 0 && house.store.said_last_ms(&row.id, own)? <= copied_ms {
+                continue;
+            }
             match house.store.say(speaker, &row.id, Said::Witness { of: peer.key, entry, hash }) {
                 // What may not be said now, as on one that is frozen, is said on the next one.
                 Err(error) if matches!(error.kind(), base::Fault::Refused(_)) => (),

@@ -104,14 +104,14 @@ fn a_peer_keeps_nobody_from_a_finished_report() {
     let folder = report(&pair, &id);
     // As if it had proven that it has more of what was said here.
     let peer = pair.peer.fingerprint();
-    pair.house.store().heard(peer, &[id], true).expect("written");
+    pair.house.store().heard(peer, &[id], &[id]).expect("written");
     let ended = || JobEnd { stored: false, stopped: false, error: None };
     over(&pair.house, &id, 1, &folder, &ended()).expect("kept");
     assert!(pair.house.store().report_file(&id, "report.json").expect("reads").is_some());
     assert_eq!((open_runs(&pair), own_end(&pair, &id)), (0, None), "nothing can be said yet");
     super::super::look(&pair.house, true).expect("looks");
     assert_eq!(own_end(&pair, &id), None);
-    pair.house.store().heard(peer, &[], false).expect("written");
+    pair.house.store().heard(peer, &[], &[]).expect("written");
     super::super::look(&pair.house, true).expect("looks");
     assert_eq!(own_end(&pair, &id), Some(RunOutcome::Answered), "it is said once it can be");
     // Nor by two words under one number.
@@ -135,7 +135,7 @@ fn an_offer_of_which_nothing_can_be_said_ends_with_its_time() {
     raw.execute("UPDATE runs SET made_ms = made_ms - 600001", []).expect("written");
     super::super::look(&pair.house, true).expect("looks");
     assert_eq!((open_runs(&pair), own_end(&pair, &id)), (0, None));
-    pair.house.store().heard(pair.peer.fingerprint(), &[], false).expect("written");
+    pair.house.store().heard(pair.peer.fingerprint(), &[], &[]).expect("written");
     super::super::look(&pair.house, true).expect("looks");
     assert_eq!(own_end(&pair, &id), Some(RunOutcome::Failed));
 }

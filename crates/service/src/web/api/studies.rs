@@ -208,7 +208,6 @@ fn stage(shown: StageProgress, counts: bool) -> ApiStage {
 pub fn course(visit: &Visit<'_>) -> Result<ApiCourse, ApiStop> {
     let study = asked(visit)?;
     let (house, sees) = (visit.house, visit.may(Action::Run, study.subject()));
-    let rules = courses::sees_rules(visit, &study.row);
     let runs = house.store.runs(&study.row.id)?;
     let lines = match runs.last() {
         Some(run) => house.store.lines(&study.row.id, run.run, 0, courses::READ)?,
@@ -222,7 +221,7 @@ pub fn course(visit: &Visit<'_>) -> Result<ApiCourse, ApiStop> {
         waits: courses::waits(visit, &study.row)?,
         runs: runs
             .iter()
-            .map(|row| run(row, sees && (rules || row.kind.as_deref() != Some("policy"))))
+            .map(|row| run(row, sees && courses::sees_message(visit, &study.row, row)))
             .collect(),
         stages: stages.collect(),
     })

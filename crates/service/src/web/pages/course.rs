@@ -97,6 +97,11 @@ pub fn sees_rules(visit: &Visit<'_>, row: &ProposalRow) -> bool {
         && visit.may(Action::SeeColumns, Subject::Data(row.data.as_deref().unwrap_or_default()))
 }
 
+/// Whether this person sees what a run ended with: of a rule or of the data it may name columns, and cells.
+pub fn sees_message(visit: &Visit<'_>, row: &ProposalRow, run: &RunRow) -> bool {
+    !matches!(run.kind.as_deref(), Some("policy" | "input" | "data")) || sees_rules(visit, row)
+}
+
 /// Whether this person sees how many rows there are, and what the process says of files and ledger: who may
 /// look at the data.
 pub fn counts(visit: &Visit<'_>, study: &ProposalRow) -> bool {
@@ -127,10 +132,12 @@ fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Mark
     let counts = counts(visit, &study.row);
     let mut parts = vec![how(run)];
     // Error messages may hold names of files: they are for those who run the machine or answer for the data.
-    let sees = run.kind.as_deref() != Some("policy") || sees_rules(visit, &study.row);
-    if sees && visit.may(Action::Run, study.subject()) {
-        let why = run.message.as_ref();
-        parts.extend(why.map(|why| element("div", &[("class", "box stop")], [words("p", "", why)])));
+    if visit.may(Action::Run, study.subject()) {
+        let why = run.message.as_ref().map(|why| match sees_message(visit, &study.row, run) {
+            true => words("p", "", why),
+            false => words("p", "", "Why is told to those who see the rules and the columns."),
+        });
+        parts.extend(why.map(|why| element("div", &[("class", "box stop")], [why])));
     }
     let rows = stages.iter().enumerate().map(|(at, stage)| {
         let over = stage.done.is_some() || run.ended_ms.is_some();
