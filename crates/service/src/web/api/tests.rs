@@ -302,7 +302,7 @@ fn statements_come_the_newest_first_and_go_on_below_a_place() {
     let (study, proposal) = desk.proposed(&ann);
     let id = ProposalId(base::unhex(&proposal).expect("an id"));
     for number in 1..=4 {
-        let speaker = Speaker { by: "ann", identity: &desk.own, at_ms: 1_000 * now() };
+        let speaker = Speaker { by: "ann", identity: &desk.own, at_ms: 1_000 * (now() + 1) + number };
         desk.rooms.house.store.say(speaker, &id, Said::Note(format!("Question {number}."))).expect("said");
     }
     let at = |after: &str| format!("/studies/{study}/statements{after}");
