@@ -1,6 +1,6 @@
-//! Copies between slots and the memory of the transport, and digests of the messages, made where the GPU has
-//! them: of what is sent behind stage 1, of what arrived behind stage 2. So nobody on the host reads a message,
-//! and what is checked is what is used.
+//! Copies between slots and the memory of the transport, and digests of the messages, made where the GPU
+//! has them: of what is sent behind stage 1, of what arrived behind stage 2. So nobody on the host reads a
+//! message, and what is checked is what is used.
 //!
 //! Nothing is computed on the streams of copies: on a GPU that several processes share a kernel waits for its
 //! turn, and a copy does not.
@@ -38,8 +38,8 @@ pub(crate) fn scratch_blocks(chunk: usize) -> usize {
     ((2 * pieces_of(chunk)) << FIRST_LOG) + 2 * rest_blocks(chunk)
 }
 
-/// Where in a slot's buffer the first level, the last one of what is sent and that of what arrived lie, of which
-/// the first is at `from`.
+/// Where in a slot's buffer the first level, the last one of what is sent and that of what arrived lie, of
+/// which the first is at `from`.
 pub(crate) fn scratch_places(from: usize, chunk: usize) -> [usize; 3] {
     let rests = from + ((2 * pieces_of(chunk)) << FIRST_LOG);
     [from, rests, rests + rest_blocks(chunk)]

@@ -272,6 +272,18 @@ impl Cuda {
         Ok([0, 1, 2].map(|part| buffer.address(part * blocks + from, to - from)))
     }
 
+    /// Where the factors of a chunk lie, and terms of each.
+    fn factors(&mut self, product: &VectorProduct<'_>) -> Result<Vec<(u64, Factors)>, Error> {
+        let (of, at) = (product.z.blocks(), product.at.clone());
+        let place = |[x, y]: &[&DeviceVector; 2]| {
+            let terms = x.blocks() / of;
+            let (from, to) = (at.start, (terms.max(1) - 1) * of + at.end);
+            let [x, y] = [self.places(x, from, to)?, self.places(y, from, to)?];
+            Ok((terms as u64, Factors { x, y, stride: of as u64 }))
+        };
+        product.factors.iter().map(place).collect()
+    }
+
     /// Copies between parts of a vector, from block `at` on, and as many blocks of the host, of which each
     /// part comes in chunks: through pinned memory of lanes.
     fn copy<T: Send>(
@@ -411,13 +423,7 @@ impl VectorMemory for Cuda {
         let round = StageRound { ring, round: product.round, half, masked: product.masked };
         let stage1 = self.stage1(round, product.vouch)?;
         let stage2 = self.stage2(round, product.vouch == VouchBy::Digest)?;
-        let mut factors = Vec::with_capacity(product.factors.len());
-        for [x, y] in product.factors {
-            let terms = x.blocks() / of;
-            let (from, to) = (at.start, (terms.max(1) - 1) * of + at.end);
-            let [x, y] = [self.places(x, from, to)?, self.places(y, from, to)?];
-            factors.push((terms as u64, Factors { x, y, stride: of as u64 }));
-        }
+        let factors = self.factors(product)?;
         let z = self.places(product.z, at.start, at.end)?;
         let id = self.vectors.table.id(product.z)?;
         let few = FEW_THREADS.min(self.chunk_max);

@@ -169,8 +169,8 @@ pub(crate) fn and_gates(numbers: &RowNumbers) -> u64 {
     (words + LANES * (numbers.bits + numbers.products.len())) as u64
 }
 
-/// Blocks of vectors that so many rows have at once with a device to which vectors of `least` blocks are handed
-/// over, at most; none where a number of each row is less ([`Sums::absorb`]).
+/// Blocks of vectors that so many rows have at once with a device to which vectors of `least` blocks are
+/// handed over, at most; none where a number of each row is less ([`Sums::absorb`]).
 pub(crate) fn device_blocks(numbers: &RowNumbers, rows: usize, least: usize) -> usize {
     let RowNumbers { words, bits, products, .. } = numbers;
     let planes = words.iter().sum::<usize>() + bits;

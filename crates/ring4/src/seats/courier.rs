@@ -108,8 +108,8 @@ fn said(digests: &[Block]) -> Option<&[Block]> {
     (!digests.is_empty()).then_some(digests)
 }
 
-/// Receives what comes in, and tells of every chunk that is there, with what is to be checked of it. Ends when
-/// nobody can ask for more.
+/// Receives what comes in, and tells of every chunk that is there, with what is to be checked of it. Ends
+/// when nobody can ask for more.
 pub(crate) fn receive_all(
     inlet: &mut Inlet<'_>,
     jobs: &Receiver<Delivery>,
@@ -152,8 +152,8 @@ impl OwedChunk {
     }
 }
 
-/// Receives the pieces of chunks: copies of the next are begun while those of one are under way. Gives what is
-/// to be checked of each.
+/// Receives the pieces of chunks: copies of the next are begun while those of one are under way. Gives what
+/// is to be checked of each.
 pub(crate) fn receive(inlet: &mut Inlet<'_>, jobs: Vec<Delivery>) -> Result<Vec<OwedChunk>, Error> {
     let mut owed: Vec<OwedChunk> = jobs.iter().map(|_| OwedChunk::default()).collect();
     let mut groups: VecDeque<Arrival> = VecDeque::new();

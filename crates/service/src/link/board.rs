@@ -71,8 +71,8 @@ struct HeldLink {
     told: Option<Instant>,
     /// Whether chains are to be compared before it is their time.
     compares: bool,
-    /// On which proposals it has sent an own statement that was lost here and is kept again, since it last said
-    /// what it compared.
+    /// On which proposals it has sent an own statement that was lost here and is kept again, since it last
+    /// said what it compared.
     gave_back: Vec<ProposalId>,
     /// What is left of each [`PeerCost`], and when that was so.
     left: [Option<(f64, Instant)>; 4],

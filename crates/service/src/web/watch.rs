@@ -195,8 +195,8 @@ fn bear_witness(house: &House, witnesses: &LogWitnesses, now: u64) -> Result<(),
         };
         let speaker = Speaker { by: SERVICE, identity, at_ms: now.saturating_mul(1_000) };
         for row in proposals.iter().filter(|_| due) {
-            // Chains of what is over are compared with nobody: what was said there after a copy was made may be
-            // said a second time, under a number that is taken.
+            // Chains of what is over are compared with nobody: what was said there after a copy was made may
+            // be said a second time, under a number that is taken.
             let copied_ms = house.store.copy_used_ms()?;
             if row.state.is_final() && copied_ms > 0 && house.store.said_last_ms(&row.id, own)? <= copied_ms {
                 continue;
