@@ -35,7 +35,8 @@ pub(crate) fn rest_blocks(chunk: usize) -> usize {
 
 /// Blocks on the GPU of digests of messages of a chunk: the first level, and the last one of each stage.
 pub(crate) fn scratch_blocks(chunk: usize) -> usize {
-    ((2 * pieces_of(chunk)) << FIRST_LOG) + 2 * rest_blocks(chunk)
+    let [_, _, last] = scratch_places(0, chunk);
+    last + rest_blocks(chunk)
 }
 
 /// Where in a slot's buffer the first level, the last one of what is sent and that of what arrived lie, of
@@ -110,8 +111,8 @@ impl ChunkMessages {
         moves
     }
 
-    /// Queues digests of all pieces, those of A and then those of C, with scratch from `at` on. What is left
-    /// of them comes to lie at the place in the lane's buffer that is returned.
+    /// Queues digests of all pieces, those of A and then those of C. `scratch` and `rests` are where the
+    /// first level and what is left of them come to lie in the lane's buffer.
     pub(crate) fn digest(
         &self,
         lane: &mut Lane,
