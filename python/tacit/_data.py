@@ -35,6 +35,8 @@ def given(data: Data | None, stop: _tacit.Stop, argument: str = "data") -> str |
         if not hasattr(rows, "__arrow_c_stream__") and _is_batches(rows):
             rows = _joined(rows)
         stream = rows.__arrow_c_stream__() if hasattr(rows, "__arrow_c_stream__") else None
+    except ImportError as error:
+        raise _no_library(name, error) from error
     except (ValueError, TypeError, NotImplementedError) as error:
         # Of pyarrow: ArrowInvalid, ArrowTypeError, ArrowNotImplementedError.
         raise _no_columns(name, error) from error
@@ -47,6 +49,13 @@ def given(data: Data | None, stop: _tacit.Stop, argument: str = "data") -> str |
         if "rows are structs of columns" not in str(error):
             raise
         raise _no_rows(data, name, argument) from None
+
+
+def _no_library(name: str, error: ImportError) -> InputError:
+    """A frame that another library hands over, which is not installed."""
+    library = (error.name or "pyarrow").partition(".")[0]
+    why = f"its rows are handed over by {library}, which is not installed"
+    return InputError(f"{name}: {why}: pip install {library}", kind="input", code=2, hint=f"pip install {library}")
 
 
 def _no_columns(name: str, error: Exception) -> InputError:

@@ -1,6 +1,7 @@
 """Data frames of all kinds are read as the file that says the same."""
 
 import datetime
+import sys
 
 import duckdb
 import pandas as pd
@@ -149,6 +150,13 @@ def test_what_is_near_to_a_table_is_told_what_to_hand_over(world: World, frame):
                 call(nothing)
     with pytest.raises(tacit.InputError, match=r"^data\['shop'\] is no table .*to_frame\(\)"):
         tacit.simulate(study, {"media": frame, "shop": pandas["id"]})
+
+
+def test_a_frame_whose_library_lacks_another_names_it(world: World, frame, monkeypatch):
+    pandas = frame.to_pandas()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(tacit.InputError, match=r"^pandas DataFrame: .*by pyarrow, .*: pip install pyarrow$"):
+        world.parties(world.study(), "bare")["media"].check(pandas)
 
 
 def test_a_failure_of_the_producer_is_an_error(world: World, frame):

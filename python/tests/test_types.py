@@ -1,5 +1,6 @@
 """Types: of the calls, of the package, and of the binary below it."""
 
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -52,6 +53,12 @@ def test_the_wheel_has_the_licences_of_what_it_links():
     assert len(texts) == 1
     text = texts[0].read_text()
     assert all(name in text for name in ("pyo3", "arrow-array", "rustls", "Apache License", "MIT"))
+
+
+def test_an_extra_brings_all_that_its_frames_need():
+    """A frame of pandas hands its rows over by pyarrow, which pandas does not require."""
+    brought = [one for one in metadata.requires("tacit") or [] if "extra == 'pandas'" in one.replace('"', "'")]
+    assert {re.split(r"[<>=;\s]", one)[0] for one in brought} == {"pandas", "pyarrow"}
 
 
 def test_an_import_brings_nothing_heavy():
