@@ -97,7 +97,10 @@ class Plan(Printed):
 
 
 def _pair(rows: Rows | None) -> tuple[int, int] | None:
-    return (rows, rows) if isinstance(rows, int) else rows
+    pair = (rows, rows) if isinstance(rows, int) else rows
+    if pair is not None and any(not 0 <= count < 1 << 64 for count in pair):
+        raise InputError(f"rows={rows!r}: numbers of rows are from 0 to 2^64 - 1", kind="input", code=2)
+    return pair
 
 
 class Study:

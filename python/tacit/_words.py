@@ -5,9 +5,31 @@ from __future__ import annotations
 import re
 
 _KEYWORDS = {"as": "as_", "allow-kind": "allow_kinds", "allow-study": "allow_studies"}
+
+
+def _keyword(flag: str) -> str:
+    return _KEYWORDS.get(flag, flag.replace("-", "_"))
+
+
+def _bound(found: re.Match[str]) -> str:
+    """A bound of the policy that has no keyword of its own: a flag of ``settings``."""
+    return f'raise "{found[1].replace("_", "-")}" of settings={{...}} of the Party'
+
+
 _AS_THEY_ARE = (
     (r"add data = \"\.\.\.\" to the party file, or --data to the command", "hand rows or a path to the call"),
     (r"add it to policy\.kinds", "add it to allow_kinds of the Party"),
+    (r"(add its hash \S+) to policy\.studies", r"\1 to allow_studies of the Party"),
+    (r"policy\.max_rho is (\S+) \(--max-rho\)", r"max_rho is \1"),
+    (r"raise policy\.(budget|total)\b", r"raise \1 of the Party"),
+    (r"raise policy\.(delta|runs|period_budget)\b", _bound),
+    (r"the line `key` that it prints( into the study)", r"its fingerprint\1"),
+    (r"`tacit (run|match)`", r"party.\1"),
+    (r"(reading, and rows in `state`, come before it):\s+--prices\s+FILE\s+counts\s+them", r"\1: price=... counts them"),
+    (r"else\s+say\s+--rows\b", "else say rows=(N, M)"),
+    (r":\s+--json\s+has\s+them\.", ": the fields have them."),
+    (r"\(--mean\s+(\S+)\s+is", r"(mean=\1 is"),
+    (r"with\s+--mean\b", "with mean=X"),
     (r"check `as` in the party file", "check as_ of the Party"),
     (r"`?tacit check --peer-study(?: FILE)?`?", "study.check(peer=...)"),
     (r"add --data (\S+)=FILE, or --made-up ROWS", r'hand them over, {"\1": data}'),
@@ -23,10 +45,6 @@ _AS_THEY_ARE = (
     (r"tacit\s+check\s+PARTY_FILE\s+rows=\(N, M\)", "party.check(data, rows=(N, M))"),
     (r"tacit\s+check\s+PARTY_FILE", "party.check(data)"),
 )
-
-
-def _keyword(flag: str) -> str:
-    return _KEYWORDS.get(flag, flag.replace("-", "_"))
 
 
 def _setting(found: re.Match[str]) -> str:

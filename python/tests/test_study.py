@@ -108,7 +108,8 @@ def test_check_and_plan_are_the_commands(world: World, command, tmp_path):
     assert (frame["bytes"] > 0).any() and len(plan.to_polars()) == len(frame)
     with pytest.raises(tacit.InputError, match="bandwidth and round-trip"):
         study.plan(rows=1000, link="fast")
-
+    with pytest.raises(tacit.InputError, match=r"rows=-1: numbers of rows are from 0"):
+        study.plan(rows=-1)
 
 def test_a_peers_study_is_held_against_this_one(world: World, command, tmp_path):
     study = world.study()
@@ -193,6 +194,16 @@ def test_errors_have_the_packages_words(world: World, tmp_path):
     assert "Key.load(path)" in told(lambda: tacit.keygen(key))
     said = python_words("Agree on fewer cells, or say --spend-anyway; a stored answer")
     assert said == "Agree on fewer cells, or say spend_anyway=True; a stored answer"
+    for command, package in {
+        "add its hash \"ab12\" to policy.studies": "add its hash \"ab12\" to allow_studies of the Party",
+        "this party's policy.max_rho is 0.01 (--max-rho)": "this party's max_rho is 0.01",
+        "or raise policy.budget, which": "or raise budget of the Party, which",
+        "or raise policy.period_budget": 'or raise "period-budget" of settings={...} of the Party',
+        "and say it with --mean (--mean 0.5 is": "and say it with mean=X (mean=0.5 is",
+        "and put the line `key` that it prints into the study": "and put its fingerprint into the study",
+        "and as many of the peer's; else say\n  --rows": "and as many of the peer's; else say rows=(N, M)",
+    }.items():
+        assert python_words(command) == package
     form = python_words('add zone = "+02:00", under [format] of the party file (or --zone)')
     assert form == 'add zone = "+02:00", as settings={"zone": ...} of the Party'
 
