@@ -304,17 +304,31 @@ class Party:
         """
         return self._with(launcher, {})._match(data, out, progress, _Said(new_lineage), launcher)
 
-    def start(self, data: Data | None = None, *, launcher: Ray | None = None, **said: bool) -> Run[Report]:
+    def start(
+        self,
+        data: Data | None = None,
+        *,
+        workers: int | None = None,
+        memory: str | None = None,
+        state: str | None = None,
+        state_key: _Path | None = None,
+        launcher: Ray | None = None,
+        new_lineage: bool = False,
+        spend_anyway: bool = False,
+        new_ledger: bool = False,
+    ) -> Run[Report]:
         """``run`` for asyncio: an iterator of events, the last of which has the report.
 
         ``await`` it for the report alone. Cancelling the task, ``aclose``, or dropping it ends the run as
-        Ctrl-C does. ``said`` is what ``run`` takes: new_lineage, spend_anyway, new_ledger.
+        Ctrl-C does.
         """
         self._expects_one_run()
-        party, three = self._with(launcher, {}), _Said(**said)
+        said = _Said(new_lineage, spend_anyway, new_ledger)
+        over = {"workers": workers, "memory": memory, "state": state, "state-key": state_key}
+        party = self._with(launcher, over)
 
         def call(tell: Callable[[Event], None], stop: _tacit.Stop) -> Report:
-            return party._run(data, tell, three, stop, launcher)[0]
+            return party._run(data, tell, said, stop, launcher)[0]
 
         return Run(call)
 
@@ -325,11 +339,17 @@ class Party:
             raise InputError(text, kind="input", code=2)
 
     def start_all(
-        self, data: Data | None = None, *, launcher: Ray | None = None, **said: bool
+        self,
+        data: Data | None = None,
+        *,
+        launcher: Ray | None = None,
+        new_lineage: bool = False,
+        spend_anyway: bool = False,
+        new_ledger: bool = False,
     ) -> Run[Reports]:
         """``run_all`` for asyncio, as ``start`` is ``run``."""
-        party, three = self._with(launcher, {}), _Said(**said)
-        return Run(lambda tell, stop: party._run(data, tell, three, stop, launcher))
+        party, said = self._with(launcher, {}), _Said(new_lineage, spend_anyway, new_ledger)
+        return Run(lambda tell, stop: party._run(data, tell, said, stop, launcher))
 
     def _run(
         self,

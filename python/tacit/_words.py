@@ -25,6 +25,7 @@ _AS_THEY_ARE = (
     (r"raise policy\.(delta|runs|period_budget)\b", _bound),
     (r"the line `key` that it prints( into the study)", r"its fingerprint\1"),
     (r"`tacit (run|match)`", r"party.\1"),
+    (r"name another with --out\b", "name another as out="),
     (r"(reading, and rows in `state`, come before it):\s+--prices\s+FILE\s+counts\s+them", r"\1: price=... counts them"),
     (r"else\s+say\s+--rows\b", "else say rows=(N, M)"),
     (r":\s+--json\s+has\s+them\.", ": the fields have them."),

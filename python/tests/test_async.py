@@ -99,7 +99,7 @@ def test_errors_come_to_who_waits(world: World):
     party = world.parties(world.study(), "wrong")["media"]
 
     async def main():
-        await party.start(world.files["shop"])
+        await party.start(world.files["shop"], workers=2, memory="64M")
 
     with pytest.raises(tacit.InputError, match="no column"):
         asyncio.run(main())
