@@ -32,6 +32,8 @@ def given(data: Data | None, stop: _tacit.Stop, argument: str = "data") -> str |
     try:
         if not hasattr(rows, "__arrow_c_stream__") and hasattr(rows, "to_arrow"):
             rows = rows.to_arrow()
+        if name == "polars DataFrame":
+            rows = _with_types(rows)
         if not hasattr(rows, "__arrow_c_stream__") and _is_batches(rows):
             rows = _joined(rows)
         stream = rows.__arrow_c_stream__() if hasattr(rows, "__arrow_c_stream__") else None
@@ -49,6 +51,14 @@ def given(data: Data | None, stop: _tacit.Stop, argument: str = "data") -> str |
         if "rows are structs of columns" not in str(error):
             raise
         raise _no_rows(data, name, argument) from None
+
+
+def _with_types(frame: Any) -> Any:
+    """A frame of polars whose columns of nothing are text: as they are they have a buffer, and Arrow's none."""
+    import polars as pl
+
+    empty = [name for name, kind in frame.schema.items() if kind == pl.Null]
+    return frame.with_columns(pl.col(empty).cast(pl.String)) if empty else frame
 
 
 def _no_library(name: str, error: ImportError) -> InputError:

@@ -33,6 +33,7 @@ FORMS = {
     "polars, chunks": lambda frame: pl.concat([frame[:100], frame[100:]], rechunk=False),
     "polars, small integers": lambda frame: frame.with_columns(pl.col("impressions").cast(pl.UInt8)),
     "polars, decimal": lambda frame: frame.with_columns(pl.col("impressions").cast(pl.Decimal(10, 0))),
+    "polars, nothing": lambda frame: frame.with_columns(nothing=pl.lit(None)),
     "pandas": lambda frame: frame.to_pandas(),
     "pandas, arrow": lambda frame: frame.to_pandas(use_pyarrow_extension_array=True),
     "pandas, categories": lambda frame: frame.to_pandas().astype({"arm": "category"}),
