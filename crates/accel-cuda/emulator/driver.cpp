@@ -46,7 +46,8 @@ template <typename Job> Kernel kernel(const char *name, void (*body)(Job)) {
 
 Kernel kernels[] = {
     kernel("expand", expand),       kernel("combine", combine),         kernel("cross", cross),
-    kernel("seal", seal),           kernel("fold", fold),               kernel("digest", digest),
+    kernel("seal", seal),           kernel("seal_streams", seal_streams), kernel("seal_drawn", seal_drawn),
+    kernel("fold", fold),           kernel("digest", digest),
     kernel("draw", draw),           kernel("local", local),             kernel("shift", shift),
     kernel("to_planes", to_planes), kernel("to_elements", to_elements),
 };

@@ -5,11 +5,12 @@
 //! Nothing is computed on the streams of copies: on a GPU that several processes share a kernel waits for its
 //! turn, and a copy does not.
 
-use crate::driver::{DeviceBuffer, Lane, Module, Move, PlacedCopies, Registry};
+use crate::driver::{DeviceBuffer, Lane, Module, Move, PlacedCopies, Registry, Stream};
 use crate::jobs;
 use accel::{Copying, DIGESTED_PIECES, MessagePiece, PIECE_BLOCKS};
 use base::Error;
 use kernels::{Block, GfKey, Place, gf_digest};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -90,8 +91,8 @@ pub(crate) struct ChunkMessages {
     pub(crate) at: [usize; 2],
     /// Blocks of each.
     pub(crate) blocks: usize,
-    /// Whether there is a C.
-    pub(crate) with_c: bool,
+    /// Of which there is a C.
+    pub(crate) with_c: Range<usize>,
 }
 
 impl ChunkMessages {
@@ -121,7 +122,7 @@ impl ChunkMessages {
     ) -> Result<MessageDigests, Error> {
         let (keys, blocks, count) =
             (key.expanded.address(0, key.expanded.blocks()), self.blocks, pieces_of(self.blocks));
-        let parts = 1 + usize::from(self.with_c);
+        let parts = 1 + usize::from(!self.with_c.is_empty());
         for (part, at) in self.at.iter().enumerate().take(parts) {
             let x = self.buffer.address(*at, blocks);
             let y = lane.address(scratch + ((part * count) << FIRST_LOG), count << FIRST_LOG);
@@ -175,8 +176,7 @@ impl MessageDigests {
 pub(crate) struct CudaCopies {
     copies: Option<PlacedCopies>,
     /// Until it is given back.
-    lane: Option<Lane>,
-    home: CopyLanes,
+    lane: Option<(Lane, CopyLanes)>,
     /// With which piece comes first, second and so on.
     digests: Option<(MessageDigests, Vec<usize>)>,
 }
@@ -194,11 +194,23 @@ impl CudaCopies {
         let lane = home.take()?;
         let mut copies = PlacedCopies::new(lane.parts().0.clone(), messages.buffer.clone());
         copies.queue(sends, registry, &messages.moves(pieces, places))?;
-        let mut this = Self { copies: Some(copies), lane: Some(lane), home: home.clone(), digests: None };
+        let mut this = Self { copies: Some(copies), lane: Some((lane, home.clone())), digests: None };
         if let Some(digests) = digests {
             this.fetch(messages, digests, pieces)?;
         }
         Ok(Box::new(this))
+    }
+
+    /// The same on a stream of somebody else, whom it waits for as well.
+    pub(crate) fn queue_on(
+        stream: Arc<Stream>,
+        (messages, registry): (&ChunkMessages, &Registry),
+        (pieces, places): (&[MessagePiece], &[Vec<Place>]),
+        sends: bool,
+    ) -> Result<Box<dyn Copying>, Error> {
+        let mut copies = PlacedCopies::new(stream, messages.buffer.clone());
+        copies.queue(sends, registry, &messages.moves(pieces, places))?;
+        Ok(Box::new(Self { copies: Some(copies), lane: None, digests: None }))
     }
 
     fn fetch(
@@ -208,7 +220,7 @@ impl CudaCopies {
         pieces: &[MessagePiece],
     ) -> Result<(), Error> {
         let places = pieces.iter().map(|piece| digests.place(piece, messages.blocks)).collect();
-        let (Some(places), Some(lane)): (Option<Vec<usize>>, _) = (places, &mut self.lane) else {
+        let (Some(places), Some((lane, _))): (Option<Vec<usize>>, _) = (places, &mut self.lane) else {
             return Ok(());
         };
         if places.is_empty() || places.len() > DIGESTED_PIECES {
@@ -235,7 +247,7 @@ impl Copying for CudaCopies {
             copies.wait()?;
         }
         match (&mut self.lane, self.digests.take()) {
-            (Some(lane), Some((digests, order))) => {
+            (Some((lane, _)), Some((digests, order))) => {
                 let sorted = digests.read(&mut lane.host()?[..digests.blocks()]);
                 let mut all = Zeroizing::new(vec![Block::ZERO; order.len()]);
                 order.iter().zip(sorted.iter()).for_each(|(&piece, digest)| all[piece] = *digest);
@@ -250,10 +262,10 @@ impl Drop for CudaCopies {
     fn drop(&mut self) {
         // Waits for copies, if nobody did.
         self.copies = None;
-        if let Some(mut lane) = self.lane.take()
+        if let Some((mut lane, home)) = self.lane.take()
             && lane.wait().is_ok()
         {
-            self.home.give_back(lane);
+            home.give_back(lane);
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::jobs::{self, Factors, KeyStream};
 use crate::vectors::CudaVectors;
 use crate::{Gpu, digest, memory};
 use accel::{
-    BlockHalf, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use,
-    VectorMemory, VectorRing, Vouch, VouchBy, check,
+    BlockHalf, ChunkHalves, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys,
+    Use, VectorMemory, VectorRing, Vouch, VouchBy, check,
 };
 use base::Error;
 use kernels::{Block, gf_digest};
@@ -36,6 +36,8 @@ pub(crate) const LEAST_HANDED: usize = 1 << 15;
 /// Threads below which a dot product is cut into slices of its terms, and slices at most.
 pub(crate) const FEW_THREADS: usize = 1 << 14;
 pub(crate) const SLICES_MAX: usize = 256;
+/// Streams of stage 1.
+pub(crate) const SEAL_STREAMS: usize = 8;
 /// Keys as given: three of streams and three of tags.
 pub(crate) const RAW_BLOCKS: usize = 6;
 /// Keys as the kernels want them: three times 352 words of round keys and 17 powers.
@@ -58,25 +60,49 @@ pub struct Cuda {
     pub(crate) vectors: CudaVectors,
 }
 
-/// Of which elements, which round and half, and whether messages are hidden.
+/// Of which elements, which round and halves, and whether messages are hidden.
 #[derive(Clone, Copy)]
 pub(crate) struct StageRound {
     pub(crate) ring: VectorRing,
     pub(crate) round: u64,
-    pub(crate) half: BlockHalf,
+    pub(crate) halves: StageHalves,
     pub(crate) masked: bool,
+}
+
+/// Halves that a stage works on: from block `middle` on the second one.
+#[derive(Clone, Copy)]
+pub(crate) struct StageHalves {
+    of: [BlockHalf; 2],
+    middle: u64,
+}
+
+impl StageHalves {
+    /// All of it in one half.
+    pub(crate) fn only(half: BlockHalf) -> Self {
+        Self { of: [half; 2], middle: u64::MAX }
+    }
+
+    pub(crate) fn of(chunk: ChunkHalves) -> Self {
+        let both = Self { of: BlockHalf::BOTH, middle: chunk.range(BlockHalf::First).len() as u64 };
+        chunk.only().map_or(both, Self::only)
+    }
+
+    fn which(self, is: impl Fn(BlockHalf) -> bool) -> [bool; 2] {
+        self.of.map(is)
+    }
 }
 
 /// The parts of a stage 1 that its chunks share.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage1 {
     pub(crate) ring: VectorRing,
-    pub(crate) sends: bool,
-    pub(crate) receives: bool,
+    middle: u64,
+    pub(crate) sends: [bool; 2],
+    receives: [bool; 2],
     pub(crate) masked: bool,
     pub(crate) vouches: bool,
     pub(crate) digests: bool,
-    pub(crate) streams: [KeyStream; 8],
+    streams: [[KeyStream; 8]; 2],
     pub(crate) keys: u64,
     /// Blocks of a digest that are left to the host.
     pub(crate) host: usize,
@@ -86,7 +112,8 @@ pub(crate) struct Stage1 {
 #[derive(Clone, Copy)]
 pub(crate) struct Stage2 {
     pub(crate) ring: VectorRing,
-    pub(crate) receives: bool,
+    middle: u64,
+    pub(crate) receives: [bool; 2],
     pub(crate) masked: bool,
     pub(crate) digests: bool,
     pub(crate) wire_a: KeyStream,
@@ -207,31 +234,34 @@ impl Cuda {
         let keys = self.keys()?;
         let me = keys.seat();
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
-        let sends = round.half.sends(me);
         let of = |r#use: Use, part: u64, channel: [Seat; 2]| KeyStream {
             prefix: accel::StreamName { round: round.round, r#use, channel }.prefix(),
             part,
         };
-        // C is own, or that of the seat two further on.
-        let (c, wire_c) = if sends {
-            (of(Use::Mask, 2, [me, s2]), of(Use::Wire, 0, [me, s2]))
-        } else {
-            (of(Use::Mask, 0, [s2, me]), of(Use::Wire, 2, [s2, me]))
-        };
-        let streams = [
-            of(Use::Mask, 2, [me, s1]),
-            of(Use::Mask, 1, [s3, me]),
-            of(Use::Mask, 0, [s2, s3]),
-            c,
-            of(Use::Mask, 1, [s3, s1]),
-            of(Use::Wire, 1, [me, s1]),
-            of(Use::Wire, 0, [s3, me]),
-            wire_c,
-        ];
+        let sends = round.halves.which(|half| half.sends(me));
+        let streams = sends.map(|sends| {
+            // C is own, or that of the seat two further on.
+            let (c, wire_c) = if sends {
+                (of(Use::Mask, 2, [me, s2]), of(Use::Wire, 0, [me, s2]))
+            } else {
+                (of(Use::Mask, 0, [s2, me]), of(Use::Wire, 2, [s2, me]))
+            };
+            [
+                of(Use::Mask, 2, [me, s1]),
+                of(Use::Mask, 1, [s3, me]),
+                of(Use::Mask, 0, [s2, s3]),
+                c,
+                of(Use::Mask, 1, [s3, s1]),
+                of(Use::Wire, 1, [me, s1]),
+                of(Use::Wire, 0, [s3, me]),
+                wire_c,
+            ]
+        });
         Ok(Stage1 {
             ring: round.ring,
+            middle: round.halves.middle,
             sends,
-            receives: round.half.receives(me),
+            receives: round.halves.which(|half| half.receives(me)),
             masked: round.masked,
             vouches: vouch != VouchBy::Nothing,
             digests: vouch == VouchBy::Digest,
@@ -250,7 +280,8 @@ impl Cuda {
         };
         Ok(Stage2 {
             ring: round.ring,
-            receives: round.half.receives(me),
+            middle: round.halves.middle,
+            receives: round.halves.which(|half| half.receives(me)),
             masked: round.masked,
             digests,
             wire_a: wire(2, [s1, s2]),
@@ -335,8 +366,10 @@ impl Cuda {
             Vouch::Digest(_) => VouchBy::Digest,
             Vouch::Expose { .. } => VouchBy::Expose,
         };
-        let round = StageRound { ring: m.ring, round: m.round, half: m.half, masked: m.masked };
+        let halves = StageHalves::only(m.half);
+        let round = StageRound { ring: m.ring, round: m.round, halves, masked: m.masked };
         let (stage, keys) = (self.stage1(round, vouch)?, self.keys()?);
+        let [sends, _] = stage.sends;
         let (terms, total, first) = (m.terms, m.z[0].len(), m.first);
         let chunk = self.chunk(total, terms);
         let pass =
@@ -361,7 +394,7 @@ impl Cuda {
             let [_, c, b] = layout.messages();
             // A follows the parts of the result.
             lane.download(layout.out, 0, 4 * blocks)?;
-            if vouch == VouchBy::Expose || stage.sends {
+            if vouch == VouchBy::Expose || sends {
                 lane.download(c, 4 * blocks, blocks)?;
             }
             if vouch == VouchBy::Expose {
@@ -372,7 +405,7 @@ impl Cuda {
             let host = &*lane.host()?;
             if stage.digests {
                 let [of_a, of_c] = digest_rests(host, 6 * blocks, blocks, stage.host);
-                let of_c = if stage.sends { &[] } else { of_c };
+                let of_c = if sends { &[] } else { of_c };
                 *digests =
                     [(2, of_a), (1, of_c)].map(|(part, rest)| gf_digest(keys.tag(part), Block::ZERO, rest));
             }
@@ -388,7 +421,7 @@ impl Cuda {
             for (at, [of_a, of_c]) in (0..total).step_by(chunk).zip(digests) {
                 let blocks = chunk.min(total - at) as u64;
                 *a = keys.tag(2).advance(*a, blocks) ^ of_a;
-                if !stage.sends {
+                if !sends {
                     *c = keys.tag(1).advance(*c, blocks) ^ of_c;
                 }
             }
@@ -397,8 +430,10 @@ impl Cuda {
     }
 
     fn fold(&mut self, f: &mut FoldStage<'_>) -> Result<(), Error> {
-        let round = StageRound { ring: f.ring, round: f.round, half: f.half, masked: f.masked };
+        let halves = StageHalves::only(f.half);
+        let round = StageRound { ring: f.ring, round: f.round, halves, masked: f.masked };
         let (stage, keys) = (self.stage2(round, f.digests.is_some())?, self.keys()?);
+        let [receives, _] = stage.receives;
         let (total, first, a, c) = (f.a.len(), f.first, f.a, f.c);
         let chunk = self.chunk(total, 1);
         let mut digests = vec![[Block::ZERO; 2]; total.div_ceil(chunk)];
@@ -407,9 +442,9 @@ impl Cuda {
         self.in_lanes(jobs, |lane, ((at, z), digests): ((usize, [&mut [Block]; 2]), &mut [Block; 2])| {
             let blocks = z[0].len();
             let here = at..at + blocks;
-            let c = stage.receives.then(|| &c[here.clone()]);
+            let c = receives.then(|| &c[here.clone()]);
             fill(lane.host()?, [&*z[0], &*z[1], &a[here]].into_iter().chain(c));
-            lane.upload(0, 0, if stage.receives { 4 } else { 3 } * blocks)?;
+            lane.upload(0, 0, if receives { 4 } else { 3 } * blocks)?;
             let on_gpu = [0, 1].map(|k| lane.address(k * blocks, blocks));
             let places = [2 * blocks, 4 * blocks];
             let results = launch_fold(lane, &stage, first + at as u64, blocks, on_gpu, places)?;
@@ -420,7 +455,7 @@ impl Cuda {
             let host = &*lane.host()?;
             if stage.digests {
                 let [of_a, of_c] = digest_rests(host, 2 * blocks, blocks, stage.host);
-                let of_c = if stage.receives { of_c } else { &[] };
+                let of_c = if receives { of_c } else { &[] };
                 *digests = [of_a, of_c].map(|rest| gf_digest(keys.tag(0), Block::ZERO, rest));
             }
             take(host, z);
@@ -430,7 +465,7 @@ impl Cuda {
             for (at, [of_a, of_c]) in (0..total).step_by(chunk).zip(digests) {
                 let blocks = chunk.min(total - at) as u64;
                 *a = keys.tag(0).advance(*a, blocks) ^ of_a;
-                if stage.receives {
+                if receives {
                     *c = keys.tag(0).advance(*c, blocks) ^ of_c;
                 }
             }
@@ -622,44 +657,54 @@ impl ChunkLayout {
         let z = [0, 1, 2].map(|k| lane.address(self.out + k * self.blocks, self.blocks));
         let [a, c, b] = self.messages();
         let places = [a, c, b].map(|from| lane.address(from, self.slices * self.blocks));
-        stage.seal(lane, first, self.blocks, self.slices, z, places)?;
+        stage.seal(lane, first, [self.blocks, self.slices], z, places, None)?;
         stage.digest(lane, self.blocks, [b, c], self.scratch)
     }
 }
 
 impl Stage1 {
     /// Queues the rest of stage 1 of a chunk that begins at block `first` of the round, whose local products
-    /// lie at these addresses: those of A, of C, and of the A that is vouched for.
+    /// lie at these addresses: those of A, of C, and of the A that is vouched for. With room for eight streams
+    /// each is drawn by threads of its own.
     pub(crate) fn seal(
         &self,
         lane: &mut Lane,
         first: u64,
-        blocks: usize,
-        slices: usize,
+        [blocks, slices]: [usize; 2],
         z: [u64; 3],
         [a, c, b]: [u64; 3],
+        drawn: Option<u64>,
     ) -> Result<(), Error> {
+        let [streams, second] = self.streams;
         let job = jobs::Seal {
             ring: ring_number(self.ring),
             blocks: blocks as u64,
             slices: slices as u64,
             first,
-            sends: self.sends.into(),
-            receives: self.receives.into(),
+            middle: self.middle,
+            sends: self.sends.map(u64::from),
+            receives: self.receives.map(u64::from),
             masked: self.masked.into(),
             vouches: self.vouches.into(),
-            streams: self.streams,
+            streams,
+            // Of C, and of what hides it.
+            second: [second[3], second[7]],
             keys: self.keys,
+            drawn: drawn.unwrap_or_default(),
             a,
             b,
             c,
             z,
         };
-        lane.launch(job, eights(blocks))
+        if drawn.is_none() {
+            return lane.launch(job, eights(blocks));
+        }
+        lane.launch(jobs::SealStreams(job), SEAL_STREAMS as u64 * eights(blocks))?;
+        lane.launch(jobs::SealDrawn(job), blocks as u64)
     }
 
-    /// Queues the digests of what is vouched for, A and C, which lie at these places of the lane's buffer;
-    /// says where they will lie.
+    /// Queues the digests of what is vouched for, A and C, of a chunk in one half, which lie at these places
+    /// of the lane's buffer; says where they will lie.
     pub(crate) fn digest(
         &self,
         lane: &mut Lane,
@@ -672,7 +717,7 @@ impl Stage1 {
             wanted.then(|| digest::launch(lane, key, from, blocks, at)).transpose()
         };
         let next = scratch + digest::scratch(blocks, self.host);
-        Ok([of(self.digests, 2, a, scratch)?, of(self.digests && !self.sends, 1, c, next)?])
+        Ok([of(self.digests, 2, a, scratch)?, of(self.digests && !self.sends[0], 1, c, next)?])
     }
 }
 
@@ -701,22 +746,42 @@ pub(crate) fn eights(blocks: usize) -> u64 {
     (blocks as u64).div_ceil(256) * 32
 }
 
-/// Queues stage 2 of a chunk of which A and C lie from `at` on in the lane's buffer, and parts 1 and 2 of the
-/// result at these addresses, with scratch of two digests after `scratch`; says where these will lie.
+/// Queues stage 2 of a chunk in one half as [`fold_chunk`] does, with scratch of two digests after `scratch`;
+/// says where these will lie.
 pub(crate) fn launch_fold(
     lane: &mut Lane,
     stage: &Stage2,
     first: u64,
     blocks: usize,
-    [z1, z2]: [u64; 2],
+    z: [u64; 2],
     [at, scratch]: [usize; 2],
 ) -> Result<[Option<DigestRest>; 2], Error> {
+    fold_chunk(lane, stage, first, blocks, z, at)?;
+    let mut of = |wanted: bool, k: usize, scratch| {
+        let key = (stage.keys, 0, stage.host);
+        wanted.then(|| digest::launch(lane, key, at + k * blocks, blocks, scratch)).transpose()
+    };
+    let next = scratch + digest::scratch(blocks, stage.host);
+    Ok([of(stage.digests, 0, scratch)?, of(stage.digests && stage.receives[0], 1, next)?])
+}
+
+/// Queues stage 2 of a chunk of which A and C lie from `at` on in the lane's buffer, and parts 1 and 2 of the
+/// result at these addresses.
+pub(crate) fn fold_chunk(
+    lane: &mut Lane,
+    stage: &Stage2,
+    first: u64,
+    blocks: usize,
+    [z1, z2]: [u64; 2],
+    at: usize,
+) -> Result<(), Error> {
     let [a, c] = [0, 1].map(|k| lane.address(at + k * blocks, blocks));
     let job = jobs::Fold {
         ring: ring_number(stage.ring),
         blocks: blocks as u64,
         first,
-        receives: stage.receives.into(),
+        middle: stage.middle,
+        receives: stage.receives.map(u64::from),
         masked: stage.masked.into(),
         wire_a: stage.wire_a,
         wire_c: stage.wire_c,
@@ -726,11 +791,6 @@ pub(crate) fn launch_fold(
         z1,
         z2,
     };
-    lane.launch(job, eights(blocks))?;
-    let mut of = |wanted: bool, k: usize, scratch| {
-        let key = (stage.keys, 0, stage.host);
-        wanted.then(|| digest::launch(lane, key, at + k * blocks, blocks, scratch)).transpose()
-    };
-    let next = scratch + digest::scratch(blocks, stage.host);
-    Ok([of(stage.digests, 0, scratch)?, of(stage.digests && stage.receives, 1, next)?])
+    let parts = if stage.receives.contains(&true) { 2 } else { 1 };
+    lane.launch(job, parts * eights(blocks))
 }

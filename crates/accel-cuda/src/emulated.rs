@@ -107,7 +107,7 @@ fn the_emulated_gpu_conforms() {
 fn operations_on_the_emulated_gpu_conform() {
     let Some(emulator) = emulator() else { return };
     let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
-    for (chunk, lens) in [([16, 32, 1 << 12], &[300, 1][..]), ([1 << 12; 3], &[5000])] {
+    for (chunk, lens) in [([16, 32, 1 << 12], &[300, 1, 512][..]), ([1 << 12; 3], &[5000])] {
         ring4::conformance::check(&|| Ok(DeviceQueue::new(vec![Box::new(emulator.device(chunk)?)])), lens)
             .unwrap_or_else(|e| panic!("chunks of {chunk:?}: {e}"));
     }
@@ -220,7 +220,7 @@ fn long_pieces_are_digested_as_they_are_copied() {
     let (half, at) = (BlockHalf::First, 0..blocks / 2);
     let key = Arc::new(GfKey::new(Block(0x1357_9bdf_0246_8ace << 50 | 3)));
     let (masked, vouch, factors, keys) = (true, VouchBy::Nothing, &[[&x, &x]], [Some(&key), Some(&key)]);
-    let product = VectorProduct { round: 1, at, half, factors, z: &z, masked, vouch, keys };
+    let product = VectorProduct { round: 1, at, factors, z: &z, masked, vouch, keys };
     queue.start(0, &product).unwrap();
     let with_c = half.sends(seat.seat());
     let mut pieces = Vec::new();

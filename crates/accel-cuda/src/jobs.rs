@@ -8,6 +8,8 @@ pub(crate) enum Kernel {
     Combine,
     Cross,
     Seal,
+    SealStreams,
+    SealDrawn,
     Fold,
     Digest,
     Draw,
@@ -19,11 +21,13 @@ pub(crate) enum Kernel {
 
 impl Kernel {
     /// All kernels by the names that they are exported under.
-    pub(crate) const NAMES: [&'static std::ffi::CStr; 11] = [
+    pub(crate) const NAMES: [&'static std::ffi::CStr; 13] = [
         c"expand",
         c"combine",
         c"cross",
         c"seal",
+        c"seal_streams",
+        c"seal_drawn",
         c"fold",
         c"digest",
         c"draw",
@@ -105,6 +109,24 @@ impl Combine {
     }
 }
 
+/// The streams of a `Seal`, each drawn by threads of its own: for chunks that are too short to fill a GPU.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(crate) struct SealStreams(pub(crate) Seal);
+
+impl KernelArgs for SealStreams {
+    const KERNEL: Kernel = Kernel::SealStreams;
+}
+
+/// The same stage, with streams that were drawn.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(crate) struct SealDrawn(pub(crate) Seal);
+
+impl KernelArgs for SealDrawn {
+    const KERNEL: Kernel = Kernel::SealDrawn;
+}
+
 jobs! {
     /// Round keys of three stream keys, powers of three tag elements.
     Expand { raw: u64, keys: u64 }
@@ -119,14 +141,16 @@ jobs! {
         a: u64, b: u64, c: u64,
     }
     /// The rest of stage 1. The streams: own A, A vouched for, A as the fourth, C, C as the fourth, and those
-    /// that hide own A, the A vouched for, and C.
+    /// that hide own A, the A vouched for, and C. From block `middle` on the second of what is there twice
+    /// holds; `second` are the streams of C and what hides it. `drawn` is room for all streams, or nothing.
     Seal {
-        ring: u64, blocks: u64, slices: u64, first: u64, sends: u64, receives: u64, masked: u64, vouches: u64,
-        streams: [KeyStream; 8], keys: u64, a: u64, b: u64, c: u64, z: [u64; 3],
+        ring: u64, blocks: u64, slices: u64, first: u64, middle: u64, sends: [u64; 2], receives: [u64; 2],
+        masked: u64, vouches: u64, streams: [KeyStream; 8], second: [KeyStream; 2], keys: u64, drawn: u64,
+        a: u64, b: u64, c: u64, z: [u64; 3],
     }
-    /// Stage 2.
+    /// Stage 2, with halves as above.
     Fold {
-        ring: u64, blocks: u64, first: u64, receives: u64, masked: u64,
+        ring: u64, blocks: u64, first: u64, middle: u64, receives: [u64; 2], masked: u64,
         wire_a: KeyStream, wire_c: KeyStream, keys: u64, a: u64, c: u64, z1: u64, z2: u64,
     }
     /// A level of a tree of digests, of each piece of so many blocks.

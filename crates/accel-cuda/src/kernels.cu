@@ -346,10 +346,10 @@ struct Stream {
 struct Places {
     u64 first, blocks;
 
-    static __device__ __forceinline__ Places of(u64 blocks) {
-        u64 t = thread_index();
+    static __device__ __forceinline__ Places of_thread(u64 t, u64 blocks) {
         return Places{t / 32 * 256 + t % 32, blocks};
     }
+    static __device__ __forceinline__ Places of(u64 blocks) { return of_thread(thread_index(), blocks); }
     __device__ __forceinline__ bool none() const { return first >= blocks; }
     __device__ __forceinline__ u64 at(int j) const { return first + 32 * j; }
     __device__ __forceinline__ bool there(int j) const { return at(j) < blocks; }
@@ -362,64 +362,84 @@ struct Places {
 enum SealStream { OWN_A, VOUCHED_A, FOURTH_A, PRODUCT_C, FOURTH_C, WIRE_A, WIRE_VOUCHED_A, WIRE_C, SEAL_STREAMS };
 
 // The rest of stage 1. `a`, `b` and `c` are local products, of `slices` runs each; the first run becomes A, the A that is
-// vouched for, and C, which is sent or vouched for; `z` gets parts of the result.
+// vouched for, and C, which is sent or vouched for; `z` gets parts of the result. Blocks from `middle` on lie in the second
+// half of a vector: the second of `sends` and `receives` holds there, and `second` are the streams of C.
 struct Seal {
-    u64 ring, blocks, slices, first, sends, receives, masked, vouches;
-    Stream streams[SEAL_STREAMS];
+    u64 ring, blocks, slices, first, middle, sends[2], receives[2], masked, vouches;
+    Stream streams[SEAL_STREAMS], second[2];
     const Keys *keys;
-    Block *a, *b, *c, *z[3];
+    Block *drawn, *a, *b, *c, *z[3];
+
+    __device__ __forceinline__ int half(u64 i) const { return i >= middle; }
+    __device__ __forceinline__ bool has(int stream, int half) const {
+        if (stream == FOURTH_C) return !receives[half];
+        if (stream < WIRE_A) return true;
+        return masked && (stream == WIRE_A || vouches || (stream == WIRE_C && sends[half]));
+    }
+    __device__ __forceinline__ const Stream &stream(int stream, int half) const {
+        if (half && stream == PRODUCT_C) return second[0];
+        if (half && stream == WIRE_C) return second[1];
+        return streams[stream];
+    }
+    template <u64 RING> __device__ __forceinline__ void add_slices(u64 i) const {
+        for (u64 slice = 1; slice < slices; slice++) {
+            u64 from = slice * blocks + i;
+            a[i] = add<RING>(a[i], a[from]);
+            b[i] = add<RING>(b[i], b[from]);
+            c[i] = add<RING>(c[i], c[from]);
+        }
+    }
 };
 
-// What a stream does to block i.
-template <u64 RING> static __device__ __forceinline__ void seal_one(const Seal &job, int stream, u64 i, Block rho) {
-    Block *a = job.a + i, *b = job.b + i, *c = job.c + i, *z0 = job.z[0] + i, *z1 = job.z[1] + i, *z2 = job.z[2] + i;
-    switch (stream) {
-        case OWN_A:  // The stream goes to part 2 and the message to part 1.
-            *z2 = rho;
-            *z1 = *a = sub<RING>(*a, rho);
-            break;
-        case VOUCHED_A:  // A of the seat before, vouched for.
-            *z1 = add<RING>(*z1, rho);
-            *z0 = *b = sub<RING>(*b, rho);
-            break;
-        case FOURTH_A:  // A of which this seat is the fourth.
-            *z0 = add<RING>(*z0, rho);
-            break;
-        case PRODUCT_C: {
-            Block rest = *c = sub<RING>(*c, rho);
-            *z0 = add<RING>(*z0, job.sends ? rest : rho);
-            *z2 = add<RING>(*z2, job.sends ? rho : rest);
-            break;
+// What streams do to a block.
+struct Sealed {
+    Block *a, *b, *c, *z0, *z1, *z2;
+
+    template <u64 RING> __device__ __forceinline__ void apply(int stream, bool sends, Block rho) const {
+        switch (stream) {
+            case OWN_A:  // The stream goes to part 2 and the message to part 1.
+                *z2 = rho;
+                *z1 = *a = sub<RING>(*a, rho);
+                break;
+            case VOUCHED_A:  // A of the seat before, vouched for.
+                *z1 = add<RING>(*z1, rho);
+                *z0 = *b = sub<RING>(*b, rho);
+                break;
+            case FOURTH_A:  // A of which this seat is the fourth.
+                *z0 = add<RING>(*z0, rho);
+                break;
+            case PRODUCT_C: {
+                Block rest = *c = sub<RING>(*c, rho);
+                *z0 = add<RING>(*z0, sends ? rest : rho);
+                *z2 = add<RING>(*z2, sends ? rho : rest);
+                break;
+            }
+            case FOURTH_C: *z1 = add<RING>(*z1, rho); break;
+            case WIRE_A: *a = add<RING>(*a, rho); break;
+            case WIRE_VOUCHED_A: *b = add<RING>(*b, rho); break;
+            default: *c = add<RING>(*c, rho);
         }
-        case FOURTH_C: *z1 = add<RING>(*z1, rho); break;
-        case WIRE_A: *a = add<RING>(*a, rho); break;
-        case WIRE_VOUCHED_A: *b = add<RING>(*b, rho); break;
-        default: *c = add<RING>(*c, rho);
     }
-}
+};
 
 template <u64 RING> static __device__ __forceinline__ void seal_in(const Seal &job) {
     Places places = Places::of(job.blocks);
     if (places.none()) return;
-    for (u64 slice = 1; slice < job.slices; slice++)
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+        if (places.there(j)) job.add_slices<RING>(places.at(j));
+    int half = job.half(places.first);
+#pragma unroll 1
+    for (int stream = 0; stream < SEAL_STREAMS; stream++) {
+        if (!job.has(stream, half)) continue;
+        Eight rho = places.stream(job.keys, job.stream(stream, half), job.first);
 #pragma unroll
         for (int j = 0; j < 8; j++) {
             if (!places.there(j)) continue;
-            u64 i = places.at(j), from = slice * job.blocks + i;
-            job.a[i] = add<RING>(job.a[i], job.a[from]);
-            job.b[i] = add<RING>(job.b[i], job.b[from]);
-            job.c[i] = add<RING>(job.c[i], job.c[from]);
+            u64 i = places.at(j);
+            Sealed block = {job.a + i, job.b + i, job.c + i, job.z[0] + i, job.z[1] + i, job.z[2] + i};
+            block.apply<RING>(stream, job.sends[half], rho.at[j]);
         }
-#pragma unroll 1
-    for (int stream = 0; stream < SEAL_STREAMS; stream++) {
-        if (stream == FOURTH_C && job.receives) continue;
-        if (stream >= WIRE_A && !job.masked) break;
-        if (stream == WIRE_VOUCHED_A && !job.vouches) continue;
-        if (stream == WIRE_C && !job.sends && !job.vouches) continue;
-        Eight rho = places.stream(job.keys, job.streams[stream], job.first);
-#pragma unroll
-        for (int j = 0; j < 8; j++)
-            if (places.there(j)) seal_one<RING>(job, stream, places.at(j), rho.at[j]);
     }
 }
 extern "C" __global__ void seal(Seal job) {
@@ -428,30 +448,69 @@ extern "C" __global__ void seal(Seal job) {
     else seal_in<Z2>(job);
 }
 
-// Stage 2: parts 1 and 2 get what arrived, C to part 1 and A to part 2.
+// The same in two kernels, for chunks that do not fill a GPU: a thread draws eight blocks of one stream to where all of
+// them have room, then a thread takes what all streams have for a block, and leaves zeros there.
+extern "C" __global__ void seal_streams(Seal job) {
+    u64 each = (job.blocks + 255) / 256 * 32;
+    int stream = (int)(thread_index() / each);
+    Places places = Places::of_thread(thread_index() % each, job.blocks);
+    if (stream >= SEAL_STREAMS || places.none()) return;
+    int half = job.half(places.first);
+    if (!job.has(stream, half)) return;
+    Eight rho = places.stream(job.keys, job.stream(stream, half), job.first);
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+        if (places.there(j)) job.drawn[stream * job.blocks + places.at(j)] = rho.at[j];
+}
+template <u64 RING> static __device__ __forceinline__ void seal_drawn_in(const Seal &job) {
+    u64 i = thread_index();
+    if (i >= job.blocks) return;
+    job.add_slices<RING>(i);
+    int half = job.half(i);
+    Block zero = {0, 0}, a = job.a[i], b = job.b[i], c = job.c[i], z0 = zero, z1 = zero, z2 = zero;
+    Sealed block = {&a, &b, &c, &z0, &z1, &z2};
+#pragma unroll
+    for (int stream = 0; stream < SEAL_STREAMS; stream++) {
+        if (!job.has(stream, half)) continue;
+        Block *rho = job.drawn + stream * job.blocks + i;
+        block.apply<RING>(stream, job.sends[half], *rho);
+        *rho = zero;
+    }
+    job.a[i] = a;
+    job.b[i] = b;
+    job.c[i] = c;
+    job.z[0][i] = z0;
+    job.z[1][i] = z1;
+    job.z[2][i] = z2;
+}
+extern "C" __global__ void seal_drawn(Seal job) {
+    if (job.ring == Z128) seal_drawn_in<Z128>(job);
+    else if (job.ring == Z64) seal_drawn_in<Z64>(job);
+    else seal_drawn_in<Z2>(job);
+}
+
+// Stage 2: parts 1 and 2 get what arrived, C to part 1 and A to part 2, each by threads of its own. Halves are as above.
 struct Fold {
-    u64 ring, blocks, first, receives, masked;
+    u64 ring, blocks, first, middle, receives[2], masked;
     Stream wire_a, wire_c;
     const Keys *keys;
     const Block *a, *c;
     Block *z1, *z2;
 };
 template <u64 RING> static __device__ __forceinline__ void fold_in(const Fold &job) {
-    Places places = Places::of(job.blocks);
-    if (places.none()) return;
-#pragma unroll 1
-    for (int part = 1; part <= 2; part++) {
-        const Block *from = part == 1 ? job.c : job.a;
-        Block *z = part == 1 ? job.z1 : job.z2;
-        if (part == 1 && !job.receives) continue;
-        Eight wire = {};
-        if (job.masked) wire = places.stream(job.keys, part == 1 ? job.wire_c : job.wire_a, job.first);
+    u64 each = (job.blocks + 255) / 256 * 32;
+    Places places = Places::of_thread(thread_index() % each, job.blocks);
+    bool of_c = thread_index() / each == 1;
+    if (thread_index() / each > 1 || places.none() || (of_c && !job.receives[places.first >= job.middle])) return;
+    const Block *from = of_c ? job.c : job.a;
+    Block *z = of_c ? job.z1 : job.z2;
+    Eight wire = {};
+    if (job.masked) wire = places.stream(job.keys, of_c ? job.wire_c : job.wire_a, job.first);
 #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            if (!places.there(j)) continue;
-            u64 i = places.at(j);
-            z[i] = add<RING>(z[i], sub<RING>(from[i], wire.at[j]));
-        }
+    for (int j = 0; j < 8; j++) {
+        if (!places.there(j)) continue;
+        u64 i = places.at(j);
+        z[i] = add<RING>(z[i], sub<RING>(from[i], wire.at[j]));
     }
 }
 extern "C" __global__ void fold(Fold job) {

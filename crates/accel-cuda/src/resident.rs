@@ -1,6 +1,6 @@
 //! Vectors that stay on the GPU: what its kernels do when PCIe is not in the way.
 
-use crate::device::{ChunkLayout, Stage1, Stage2, StageRound, launch_fold};
+use crate::device::{ChunkLayout, Stage1, Stage2, StageHalves, StageRound, launch_fold};
 use crate::driver::Lane;
 use crate::{Cuda, digest};
 use accel::{BlockHalf, VectorRing, VouchBy};
@@ -60,7 +60,7 @@ impl Cuda {
         masked: bool,
         digests: bool,
     ) -> Result<(Stage1, Stage2), Error> {
-        let round = StageRound { ring, round: 0, half, masked };
+        let round = StageRound { ring, round: 0, halves: StageHalves::only(half), masked };
         let vouch = if digests { VouchBy::Digest } else { VouchBy::Nothing };
         Ok((self.stage1(round, vouch)?, self.stage2(round, digests)?))
     }

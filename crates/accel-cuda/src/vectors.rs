@@ -2,24 +2,29 @@
 //! each of two copies to and from the memory of the transport, so kernels of one chunk, copies of another and
 //! the network of a third go on at once. Only messages and digests cross the bus.
 //!
-//! Buffers of a slot on the GPU: A, C and the A that is vouched for; from the third run of a longest chunk on
+//! Buffers of a slot on the GPU: A, the A that is vouched for, and C; from the third run of a longest chunk on
 //! A and C that arrive, wherever the chunk ends, as they may come while the end of the chunk before it is
 //! wiped; from the fifth on scratch of digests of either stage, and sums of dot products of few blocks. On
 //! the host, in pinned memory: what is vouched for and what arrived, where the host hashes them, and what is
 //! left of four digests.
+//!
+//! A *short* chunk takes as long as its calls and waits do: both halves of a product may be one, all of it is
+//! on the slot's stream in the order in which it is needed, each stream of stage 1 is drawn by threads of its
+//! own, the host digests, and one call wipes it. A and C that arrive follow what is sent, and streams lie
+//! from the first run of a longest chunk on.
 
 use crate::copies::{self, ChunkMessages, CopyLanes, CudaCopies, MessageDigests, MessageKey};
 use crate::device::{
-    FEW_THREADS, KEY_BLOCKS, RAW_BLOCKS, SLICES_MAX, Stage1, Stage2, StageRound, digest_rests,
-    download_digests, launch_fold, ring_number,
+    FEW_THREADS, KEY_BLOCKS, RAW_BLOCKS, SEAL_STREAMS, SLICES_MAX, Stage1, Stage2, StageHalves, StageRound,
+    digest_rests, download_digests, fold_chunk, launch_fold, ring_number,
 };
 use crate::digest;
 use crate::driver::{DeviceBuffer, Lane, Registry, Stream};
 use crate::jobs::{self, Factors};
 use crate::{Cuda, memory};
 use accel::{
-    Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct, VectorRing,
-    VectorRun, VectorStep, VectorTable, VouchBy, check_pieces,
+    BlockHalf, Copying, DeviceVector, Inbox, MessagePiece, Outbox, StageVouch, VectorMemory, VectorProduct,
+    VectorRing, VectorRun, VectorStep, VectorTable, VouchBy, check_pieces,
 };
 use base::Error;
 use kernels::{Block, GfKey, Place, gf_digest};
@@ -32,6 +37,10 @@ use zeroize::Zeroizing;
 pub(crate) const SLOTS: usize = 5;
 /// Blocks from which on a round of products is faster here than on one core: some ten launches and waits.
 const LEAST_BLOCKS: usize = 1 << 12;
+/// Blocks of a short chunk, at most: the host digests so many faster than a GPU begins to.
+const SHORT_BLOCKS: usize = digest::HOST_BLOCKS;
+/// Blocks that the threads of a warp take side by side, of one half.
+const WARP_BLOCKS: usize = 256;
 /// Memory of dropped vectors that is kept for the next ones, at most: a part of the GPU's, in so many
 /// buffers.
 /// Allocation waits for all work of the GPU.
@@ -53,11 +62,47 @@ pub(crate) struct CudaVectors {
     registry: Arc<Registry>,
 }
 
+/// Where a chunk's messages are copied.
+enum CopyPlace {
+    /// On lanes for copies, behind stage 1 where there is one that was not waited for.
+    Lanes(CopyLanes, Option<Arc<Stream>>),
+    /// On the stream of its stages.
+    Behind(Arc<Stream>),
+}
+
+impl CopyPlace {
+    fn begin(
+        &mut self,
+        (messages, registry): (&ChunkMessages, &Registry),
+        digests: Option<&MessageDigests>,
+        (pieces, places): (&[MessagePiece], &[Vec<Place>]),
+        sends: bool,
+    ) -> Result<Box<dyn Copying>, Error> {
+        check_pieces(pieces, places, messages.blocks)?;
+        let there = |piece: &MessagePiece| {
+            let c = &messages.with_c;
+            !piece.of_c || c.start <= piece.blocks.start && piece.blocks.end <= c.end
+        };
+        if !pieces.iter().all(there) {
+            return Err(Error::misuse("a piece of what the chunk does not send or receive"));
+        }
+        match self {
+            Self::Behind(stream) => {
+                CudaCopies::queue_on(stream.clone(), (messages, registry), (pieces, places), sends)
+            }
+            Self::Lanes(lanes, stage) => {
+                if let Some(stage) = stage.take() {
+                    stage.wait()?;
+                }
+                CudaCopies::queue(lanes, (messages, registry), digests, (pieces, places), sends)
+            }
+        }
+    }
+}
+
 /// What a chunk sends.
 struct CudaOutbox {
-    /// Where stage 1 is queued, until it was waited for.
-    stage: Option<Arc<Stream>>,
-    lanes: CopyLanes,
+    place: CopyPlace,
     messages: ChunkMessages,
     registry: Arc<Registry>,
     digests: Option<MessageDigests>,
@@ -65,22 +110,13 @@ struct CudaOutbox {
 
 impl Outbox for CudaOutbox {
     fn copy(&mut self, pieces: &[MessagePiece], to: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
-        check_pieces(pieces, to, self.messages.blocks)?;
-        if !self.messages.with_c && pieces.iter().any(|piece| piece.of_c) {
-            return Err(Error::misuse("a piece of what the chunk does not send"));
-        }
-        if let Some(stage) = &self.stage {
-            stage.wait()?;
-            self.stage = None;
-        }
-        let from = (&self.messages, &*self.registry);
-        CudaCopies::queue(&self.lanes, from, self.digests.as_ref(), (pieces, to), true)
+        self.place.begin((&self.messages, &*self.registry), self.digests.as_ref(), (pieces, to), true)
     }
 }
 
 /// Room for what a chunk receives.
 struct CudaInbox {
-    lanes: CopyLanes,
+    place: CopyPlace,
     messages: ChunkMessages,
     registry: Arc<Registry>,
     digests: bool,
@@ -92,12 +128,7 @@ impl Inbox for CudaInbox {
     }
 
     fn copy(&mut self, pieces: &[MessagePiece], from: &[Vec<Place>]) -> Result<Box<dyn Copying>, Error> {
-        check_pieces(pieces, from, self.messages.blocks)?;
-        if !self.messages.with_c && pieces.iter().any(|piece| piece.of_c) {
-            return Err(Error::misuse("a piece of what the chunk does not receive"));
-        }
-        let to = (&self.messages, &*self.registry);
-        CudaCopies::queue(&self.lanes, to, None, (pieces, from), false)
+        self.place.begin((&self.messages, &*self.registry), None, (pieces, from), false)
     }
 }
 
@@ -111,6 +142,9 @@ struct VectorSlot {
 #[derive(Clone)]
 struct VectorChunk {
     at: Range<usize>,
+    short: bool,
+    /// Of which blocks C is sent, vouched for and received.
+    c: [Range<usize>; 3],
     z: u64,
     /// Blocks of the result.
     of: usize,
@@ -147,14 +181,36 @@ impl VectorSlot {
 
     /// What a chunk sends.
     fn sends(&self, chunk: &VectorChunk) -> ChunkMessages {
-        let ([a, c, _], buffer) = (chunk.out.0, self.lane.parts().1.clone());
-        ChunkMessages { buffer, at: [a, c], blocks: chunk.at.len(), with_c: chunk.stage1.sends }
+        let ([a, c, _], buffer, [with_c, ..]) = (chunk.out.0, self.lane.parts().1.clone(), chunk.c.clone());
+        ChunkMessages { buffer, at: [a, c], blocks: chunk.at.len(), with_c }
     }
 
     /// What a chunk receives.
     fn receives(&self, chunk: &VectorChunk) -> ChunkMessages {
         let (a, blocks, buffer) = (chunk.arrives, chunk.at.len(), self.lane.parts().1.clone());
-        ChunkMessages { buffer, at: [a, a + blocks], blocks, with_c: chunk.stage2.receives }
+        let [.., with_c] = chunk.c.clone();
+        ChunkMessages { buffer, at: [a, a + blocks], blocks, with_c }
+    }
+
+    /// What was vouched for of a short chunk, or arrived: A and C lie behind each other on the host.
+    fn vouch_of_short(
+        &mut self,
+        chunk: &VectorChunk,
+        from: usize,
+        c: Range<usize>,
+        keys: [&GfKey; 2],
+    ) -> Result<StageVouch<'_>, Error> {
+        let n = chunk.at.len();
+        let (a, all_c) = self.lane.host()?[from..from + 2 * n].split_at(n);
+        let both = [a, &all_c[c]];
+        Ok(match chunk.vouch {
+            VouchBy::Nothing => StageVouch::Nothing,
+            VouchBy::Expose => StageVouch::Blocks(both),
+            VouchBy::Digest => {
+                let [a, c] = [0, 1].map(|k| gf_digest(keys[k], Block::ZERO, both[k]));
+                StageVouch::Digests([a, c])
+            }
+        })
     }
 }
 
@@ -250,6 +306,45 @@ impl Cuda {
         4 * self.chunk_max + 4 * self.host_digest
     }
 
+    /// Whether a chunk of so many blocks is short.
+    fn is_short(&self, blocks: usize) -> bool {
+        blocks <= SHORT_BLOCKS.min(self.chunk_max / SEAL_STREAMS)
+    }
+
+    /// A chunk of a product, of which nothing is queued, and in how many slices its terms are summed.
+    fn new_chunk(&mut self, product: &VectorProduct<'_>) -> Result<(VectorChunk, usize), Error> {
+        let (terms, of, halves) = (product.terms()?, product.z.blocks(), product.halves());
+        let (blocks, seat) = (halves.blocks(), self.keys()?.seat());
+        if halves.only().is_none() && !(blocks == of && self.joins(of)) {
+            return Err(Error::misuse("a chunk in both halves"));
+        }
+        let short = self.is_short(blocks) && product.keys.iter().all(Option::is_none);
+        let (ring, halves_of, masked) = (product.z.ring(), StageHalves::of(halves), product.masked);
+        let round = StageRound { ring, round: product.round, halves: halves_of, masked };
+        let stage1 = self.stage1(round, product.vouch)?;
+        let few = FEW_THREADS.min(self.chunk_max);
+        let slices = (few / blocks.max(1)).clamp(1, terms.clamp(1, SLICES_MAX));
+        let [arrives, scratch] = [3, 5].map(|runs| runs * self.chunk_max);
+        let from = if slices == 1 { 0 } else { scratch + 4 * digest::scratch(blocks, stage1.host) };
+        let runs = slices * blocks;
+        let chunk = VectorChunk {
+            at: product.at.clone(),
+            short,
+            c: [halves.sent(seat), halves.vouched(seat), halves.received(seat)],
+            z: self.vectors.table.id(product.z)?,
+            of,
+            stage1,
+            stage2: self.stage2(round, product.vouch == VouchBy::Digest)?,
+            vouch: product.vouch,
+            out: ([0, 2, 1].map(|k| from + k * runs), runs),
+            arrives: if short { 3 * blocks } else { arrives },
+            scratch,
+            digests: [None, None],
+            key: None,
+        };
+        Ok((chunk, slices))
+    }
+
     /// A key of messages that go out or come in, expanded once.
     fn message_key(&mut self, way: usize, key: Option<&Arc<GfKey>>) -> Result<Option<MessageKey>, Error> {
         let Some(key) = key else { return Ok(None) };
@@ -315,6 +410,10 @@ impl VectorMemory for Cuda {
 
     fn slots(&mut self) -> usize {
         SLOTS
+    }
+
+    fn joins(&mut self, blocks: usize) -> bool {
+        self.is_short(blocks) && BlockHalf::First.range(blocks).len().is_multiple_of(WARP_BLOCKS)
     }
 
     fn least_blocks(&self) -> usize {
@@ -412,34 +511,25 @@ impl VectorMemory for Cuda {
     }
 
     fn start(&mut self, slot: usize, product: &VectorProduct<'_>) -> Result<(), Error> {
-        let (terms, of, at) = (product.terms()?, product.z.blocks(), product.at.clone());
-        let blocks = at.len();
+        let (mut chunk, slices) = self.new_chunk(product)?;
+        let blocks = chunk.at.len();
         if blocks > self.chunk_max || self.slot(slot)?.chunk.is_some() {
             return Err(Error::misuse("a chunk is too long for its slot, or another one is in it"));
         }
         self.session.enter()?;
         self.session.wait()?;
-        let (ring, half) = (product.z.ring(), product.half);
-        let round = StageRound { ring, round: product.round, half, masked: product.masked };
-        let stage1 = self.stage1(round, product.vouch)?;
-        let stage2 = self.stage2(round, product.vouch == VouchBy::Digest)?;
         let factors = self.factors(product)?;
-        let z = self.places(product.z, at.start, at.end)?;
-        let id = self.vectors.table.id(product.z)?;
-        let few = FEW_THREADS.min(self.chunk_max);
-        let slices = (few / blocks.max(1)).clamp(1, terms.clamp(1, SLICES_MAX));
-        let [arrives, scratch] = [3, 5].map(|runs| runs * self.chunk_max);
-        let mut keys = [self.message_key(0, product.keys[0])?, self.message_key(1, product.keys[1])?];
-        let [first, rests, _] = self.message_places();
+        let z = self.places(product.z, chunk.at.start, chunk.at.end)?;
+        let [key, of_arrivals] =
+            [self.message_key(0, product.keys[0])?, self.message_key(1, product.keys[1])?];
+        chunk.key = of_arrivals;
+        let ([level, rests, _], drawn) = (self.message_places(), self.chunk_max);
         let slot = self.slot(slot)?;
-        let lane = &mut slot.lane;
-        let from = if slices == 1 { 0 } else { scratch + 4 * digest::scratch(blocks, stage1.host) };
-        let runs = slices * blocks;
-        let [a, c, b] = [0, 1, 2].map(|k| from + k * runs);
-        let places = [a, c, b].map(|from| lane.address(from, runs));
+        let (lane, stage1, (out, runs)) = (&mut slot.lane, &chunk.stage1, chunk.out);
+        let places = out.map(|from| lane.address(from, runs));
         for (i, (terms, factors)) in factors.into_iter().enumerate() {
             let cross = jobs::Cross {
-                ring: ring_number(ring),
+                ring: ring_number(product.z.ring()),
                 blocks: blocks as u64,
                 terms,
                 slices: slices as u64,
@@ -451,32 +541,22 @@ impl VectorMemory for Cuda {
             };
             lane.launch(cross, runs as u64)?;
         }
-        stage1.seal(lane, at.start as u64, blocks, slices, z, places)?;
-        let digests = stage1.digest(lane, blocks, [b, c], scratch)?;
-        if product.vouch == VouchBy::Expose {
-            lane.download(b, 0, blocks)?;
-            if !stage1.sends {
-                lane.download(c, blocks, blocks)?;
+        let drawn = chunk.short.then(|| lane.address(drawn, SEAL_STREAMS * blocks));
+        stage1.seal(lane, chunk.at.start as u64, [blocks, slices], z, places, drawn)?;
+        if !chunk.short {
+            let [_, of_c, of_a] = out;
+            let digests = stage1.digest(lane, blocks, [of_a, of_c], chunk.scratch)?;
+            if product.vouch == VouchBy::Expose {
+                lane.download(of_a, 0, blocks)?;
+                if !chunk.c[1].is_empty() {
+                    lane.download(of_c, blocks, blocks)?;
+                }
             }
+            download_digests(lane, digests, 4 * blocks)?;
         }
-        download_digests(lane, digests, 4 * blocks)?;
-        let (vouch, out) = (product.vouch, ([a, c, b], runs));
-        let mut chunk = VectorChunk {
-            at,
-            z: id,
-            of,
-            stage1,
-            stage2,
-            vouch,
-            out,
-            arrives,
-            scratch,
-            digests: [None, None],
-            key: keys[1].take(),
-        };
-        if let Some(key) = &keys[0] {
+        if let Some(key) = &key {
             let messages = slot.sends(&chunk);
-            chunk.digests[0] = Some(messages.digest(&mut slot.lane, key, [first, rests])?);
+            chunk.digests[0] = Some(messages.digest(&mut slot.lane, key, [level, rests])?);
         }
         slot.chunk = Some(chunk);
         Ok(())
@@ -487,10 +567,22 @@ impl VectorMemory for Cuda {
         let keys = self.keys()?;
         let slot = self.slot(slot)?;
         let chunk = slot.chunk()?;
-        let (n, sends, host) = (chunk.at.len(), chunk.stage1.sends, slot.lane.host()?);
+        let (n, [_, c, _]) = (chunk.at.len(), chunk.c.clone());
+        if chunk.short && chunk.vouch != VouchBy::Nothing {
+            // Behind what is sent: who sends does not wait for it.
+            let ([_, of_c, of_a], runs) = chunk.out;
+            if runs == n {
+                slot.lane.download(of_a, 0, 2 * n)?;
+            } else {
+                slot.lane.download(of_a, 0, n)?;
+                slot.lane.download(of_c, n, n)?;
+            }
+            return slot.vouch_of_short(&chunk, 0, c, [keys.tag(2), keys.tag(1)]);
+        }
+        let (sends, host) = (c.is_empty(), slot.lane.host()?);
         Ok(match chunk.vouch {
             VouchBy::Nothing => StageVouch::Nothing,
-            VouchBy::Expose => StageVouch::Blocks([&host[..n], if sends { &[] } else { &host[n..2 * n] }]),
+            VouchBy::Expose => StageVouch::Blocks([&host[..n], &host[n..n + c.len()]]),
             VouchBy::Digest => {
                 let [of_a, of_c] = digest_rests(host, chunk.rests()[0], n, chunk.stage1.host);
                 let of_c = if sends { &[] } else { of_c };
@@ -504,41 +596,52 @@ impl VectorMemory for Cuda {
         let chunk = self.slot(slot)?.chunk()?;
         let CudaVectors { slots, lanes, registry, .. } = &self.vectors;
         let [lanes, _] = lanes.clone().ok_or_else(idle)?;
-        let (stage, _) = slots[slot].lane.parts();
-        let (stage, registry, [digests, _]) = (Some(stage.clone()), registry.clone(), chunk.digests.clone());
-        Ok(Box::new(CudaOutbox { stage, lanes, messages: slots[slot].sends(&chunk), registry, digests }))
+        let stage = slots[slot].lane.parts().0.clone();
+        let place = if chunk.short { CopyPlace::Behind(stage) } else { CopyPlace::Lanes(lanes, Some(stage)) };
+        let (messages, registry, [digests, _]) =
+            (slots[slot].sends(&chunk), registry.clone(), chunk.digests.clone());
+        Ok(Box::new(CudaOutbox { place, messages, registry, digests }))
     }
 
     fn inbox(&mut self, slot: usize) -> Result<Box<dyn Inbox>, Error> {
         let chunk = self.slot(slot)?.chunk()?;
         let CudaVectors { slots, lanes, registry, .. } = &self.vectors;
         let [_, lanes] = lanes.clone().ok_or_else(idle)?;
+        let stage = slots[slot].lane.parts().0.clone();
+        let place = if chunk.short { CopyPlace::Behind(stage) } else { CopyPlace::Lanes(lanes, None) };
         let (messages, registry) = (slots[slot].receives(&chunk), registry.clone());
-        Ok(Box::new(CudaInbox { lanes, messages, registry, digests: chunk.key.is_some() }))
+        Ok(Box::new(CudaInbox { place, messages, registry, digests: chunk.key.is_some() }))
     }
 
     fn fold(&mut self, slot: usize) -> Result<(), Error> {
         self.session.enter()?;
         let chunk = self.slot(slot)?.chunk()?;
-        let (n, of, receives) = (chunk.at.len(), chunk.of, chunk.stage2.receives);
+        let (n, of, first) = (chunk.at.len(), chunk.of, chunk.at.start as u64);
         let buffer = self.vectors.table.at(chunk.z)?;
         let z = [1, 2].map(|part| buffer.address(part * of + chunk.at.start, n));
-        let ([first, _, rests], to) = (self.message_places(), self.message_rests());
+        let ([level, _, rests], to) = (self.message_places(), self.message_rests());
         let slot = self.slot(slot)?;
         let arrived = slot.receives(&chunk);
         let lane = &mut slot.lane;
+        if chunk.short {
+            fold_chunk(lane, &chunk.stage2, first, n, z, chunk.arrives)?;
+            return if chunk.vouch == VouchBy::Nothing {
+                Ok(())
+            } else {
+                lane.download(chunk.arrives, 2 * n, 2 * n)
+            };
+        }
         let each = digest::scratch(n, chunk.stage2.host);
         let scratch = chunk.scratch + 2 * each;
-        let digests =
-            launch_fold(lane, &chunk.stage2, chunk.at.start as u64, n, z, [chunk.arrives, scratch])?;
+        let digests = launch_fold(lane, &chunk.stage2, first, n, z, [chunk.arrives, scratch])?;
         download_digests(lane, digests, chunk.rests()[1])?;
         if let (Some(key), Some(chunk)) = (&chunk.key, &mut slot.chunk) {
-            let digests = arrived.digest(lane, key, [first, rests])?;
+            let digests = arrived.digest(lane, key, [level, rests])?;
             lane.download(rests, to, digests.blocks())?;
             chunk.digests[1] = Some(digests);
         }
         if chunk.vouch == VouchBy::Expose {
-            lane.download(chunk.arrives, 2 * n, if receives { 2 * n } else { n })?;
+            lane.download(chunk.arrives, 2 * n, n + chunk.c[2].len())?;
         }
         // What the chunk sends may still be under way.
         lane.wipe(chunk.arrives, 2 * n)?;
@@ -550,12 +653,14 @@ impl VectorMemory for Cuda {
         let keys = self.keys()?;
         let slot = self.slot(slot)?;
         let chunk = slot.chunk()?;
-        let (n, receives, host) = (chunk.at.len(), chunk.stage2.receives, slot.lane.host()?);
+        let (n, [.., c]) = (chunk.at.len(), chunk.c.clone());
+        if chunk.short {
+            return slot.vouch_of_short(&chunk, 2 * n, c, [keys.tag(0); 2]);
+        }
+        let (receives, host) = (!c.is_empty(), slot.lane.host()?);
         Ok(match chunk.vouch {
             VouchBy::Nothing => StageVouch::Nothing,
-            VouchBy::Expose => {
-                StageVouch::Blocks([&host[2 * n..3 * n], if receives { &host[3 * n..4 * n] } else { &[] }])
-            }
+            VouchBy::Expose => StageVouch::Blocks([&host[2 * n..3 * n], &host[3 * n..3 * n + c.len()]]),
             VouchBy::Digest => {
                 let [of_a, of_c] = digest_rests(host, chunk.rests()[1], n, chunk.stage2.host);
                 let digest = |rest: &[Block]| gf_digest(keys.tag(0), Block::ZERO, rest);
@@ -576,10 +681,17 @@ impl VectorMemory for Cuda {
     fn settle(&mut self, slot: usize) -> Result<(), Error> {
         self.session.enter()?;
         let slot = self.slot(slot)?;
-        let ([from, ..], runs) = slot.chunk()?.out;
+        let VectorChunk { at, short, arrives, out: ([from, ..], runs), .. } = slot.chunk()?;
         slot.lane.wait()?;
         // Queued before anything of the next chunk.
-        slot.lane.wipe(from, 3 * runs)?;
+        if short && from + 3 * runs == arrives {
+            slot.lane.wipe(from, 3 * runs + 2 * at.len())?;
+        } else {
+            slot.lane.wipe(from, 3 * runs)?;
+            if short {
+                slot.lane.wipe(arrives, 2 * at.len())?;
+            }
+        }
         slot.chunk = None;
         Ok(())
     }

@@ -200,6 +200,7 @@ impl HostVectors {
         run: &mut RunCommand<'_>,
     ) -> Result<(), Error> {
         let terms = product.terms()?;
+        let half = product.halves().only().ok_or_else(|| Error::misuse("a chunk in both halves"))?;
         let (at, n, of) = (product.at.clone(), product.at.len(), product.z.blocks());
         if self.chunk(slot).is_ok() {
             return Err(Error::misuse("a chunk is under way in this slot"));
@@ -213,14 +214,14 @@ impl HostVectors {
             }
         }
         let [x, y] = factors;
-        let (sends, receives) = (product.half.sends(seat), product.half.receives(seat));
+        let (sends, receives) = (half.sends(seat), half.receives(seat));
         let some = |there: bool| vec![Block::ZERO; if there { n } else { 0 }];
         let exposes = product.vouch == VouchBy::Expose;
         let mut chunk = HostChunk {
             ring: product.z.ring(),
             round: product.round,
             at: at.clone(),
-            half: product.half,
+            half,
             z: self.table.id(product.z)?,
             masked: product.masked,
             vouch: product.vouch,

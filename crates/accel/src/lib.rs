@@ -41,7 +41,7 @@ pub use cpu::Cpu;
 pub use host_steps::{elements_of, planes_of, shifted};
 pub use kernels::VectorRing;
 pub use queue::{DeviceQueue, DeviceWork};
-pub use seat::{BlockHalf, Seat};
+pub use seat::{BlockHalf, ChunkHalves, Seat};
 pub use steps::{STEP_TERMS, VectorRun, VectorStep, splat};
 pub use streams::{SeatKeys, StreamName, Use};
 pub use vectors::{

@@ -236,6 +236,11 @@ impl DeviceQueue {
         self.memory_of(vector).map_or(host, |memory| [memory.chunk_blocks(), memory.slots()])
     }
 
+    /// Whether both halves of a product are one chunk whose result lies where this vector does.
+    pub fn joins(&mut self, vector: &DeviceVector) -> bool {
+        self.memory_of(vector).is_some_and(|memory| memory.joins(vector.blocks()))
+    }
+
     /// Does something with the host's vectors that takes commands.
     fn on_host<T>(&mut self, work: impl FnOnce(&mut HostVectors, &mut RunCommand<'_>) -> T) -> T {
         let mut vectors = std::mem::take(&mut self.vectors);

@@ -1,5 +1,7 @@
 //! The four computing parties, and where each part of a share lies.
 
+use std::ops::Range;
+
 /// One of the four computing parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seat(u8);
@@ -58,7 +60,7 @@ impl BlockHalf {
 
     /// Blocks of a vector of `blocks` that are in this half.
     #[must_use]
-    pub fn range(self, blocks: usize) -> std::ops::Range<usize> {
+    pub fn range(self, blocks: usize) -> Range<usize> {
         let middle = blocks.div_ceil(2);
         match self {
             Self::First => 0..middle,
@@ -77,6 +79,67 @@ impl BlockHalf {
     #[must_use]
     pub fn receives(self, seat: Seat) -> bool {
         self.sends(seat.after(1))
+    }
+}
+
+/// How the blocks of a chunk lie in the halves of its vector: the first ones in the first half, the others in
+/// the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkHalves {
+    first: usize,
+    blocks: usize,
+}
+
+impl ChunkHalves {
+    /// Of the blocks `at` of a vector of `blocks`.
+    #[must_use]
+    pub fn of(at: &Range<usize>, blocks: usize) -> Self {
+        let middle = BlockHalf::First.range(blocks).end;
+        Self { first: middle.clamp(at.start, at.end) - at.start, blocks: at.len() }
+    }
+
+    /// Blocks of the chunk.
+    #[must_use]
+    pub fn blocks(self) -> usize {
+        self.blocks
+    }
+
+    /// Those of a half, counted from the chunk's first.
+    #[must_use]
+    pub fn range(self, half: BlockHalf) -> Range<usize> {
+        match half {
+            BlockHalf::First => 0..self.first,
+            BlockHalf::Second => self.first..self.blocks,
+        }
+    }
+
+    /// The half that all of them lie in, if there is one.
+    #[must_use]
+    pub fn only(self) -> Option<BlockHalf> {
+        BlockHalf::BOTH.into_iter().find(|half| self.range(*half).len() == self.blocks)
+    }
+
+    /// Those whose C a seat sends.
+    #[must_use]
+    pub fn sent(self, seat: Seat) -> Range<usize> {
+        self.of_half(|half| half.sends(seat))
+    }
+
+    /// Those whose C a seat vouches for.
+    #[must_use]
+    pub fn vouched(self, seat: Seat) -> Range<usize> {
+        self.of_half(|half| !half.sends(seat))
+    }
+
+    /// Those whose C a seat receives.
+    #[must_use]
+    pub fn received(self, seat: Seat) -> Range<usize> {
+        self.of_half(|half| half.receives(seat))
+    }
+
+    /// Those of the half of which something is so; it is so of one.
+    fn of_half(self, is: impl Fn(BlockHalf) -> bool) -> Range<usize> {
+        self.range(if is(BlockHalf::First) { BlockHalf::First } else { BlockHalf::Second })
     }
 }
 
@@ -107,5 +170,17 @@ mod tests {
             }
         }
         assert_eq!(BlockHalf::BOTH.map(|h| h.range(5)), [0..3, 3..5]);
+    }
+
+    #[test]
+    fn a_chunk_lies_in_one_half_or_in_both() {
+        let of = |at: Range<usize>| ChunkHalves::of(&at, 10);
+        assert_eq!([of(0..5).only(), of(2..4).only()], [Some(BlockHalf::First); 2]);
+        assert_eq!([of(5..10).only(), of(7..8).only()], [Some(BlockHalf::Second); 2]);
+        assert_eq!(of(1..10).only(), None);
+        let [first, .., last] = Seat::ALL;
+        assert_eq!([of(1..10).sent(first), of(1..10).vouched(first)], [0..4, 4..9]);
+        assert_eq!([of(1..10).sent(last), of(1..10).received(last)], [4..9, 0..4]);
+        assert_eq!([of(0..5).sent(first), of(0..5).sent(last), of(5..10).vouched(first)], [0..5, 5..5, 0..5]);
     }
 }

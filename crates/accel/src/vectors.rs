@@ -7,7 +7,7 @@
 //! it, to and from the memory of the transport, which the device copies by itself.
 
 use crate::steps::{VectorRun, VectorStep};
-use crate::{BlockHalf, VectorRing};
+use crate::{ChunkHalves, VectorRing};
 use base::Error;
 use kernels::{Block, GfKey, Place};
 use std::collections::BTreeMap;
@@ -120,10 +120,8 @@ pub enum VouchBy {
 pub struct VectorProduct<'a> {
     /// Round of the session.
     pub round: u64,
-    /// Which blocks of the result, all of them in one half.
+    /// Which blocks of the result: all of them in one half, but where [`VectorMemory::joins`].
     pub at: Range<usize>,
-    /// Which half that is.
-    pub half: BlockHalf,
     /// Pairs of factors: runs of as many blocks as the result has, one per term.
     pub factors: &'a [[&'a DeviceVector; 2]],
     /// The result: a vector of its own.
@@ -148,16 +146,21 @@ impl VectorProduct<'_> {
             let whole = blocks != 0 && x.blocks % blocks == 0 && x.blocks == y.blocks;
             whole && x.ring == ring && y.ring == ring
         });
-        let half = self.half.range(blocks);
-        let within = self.at.start <= self.at.end && half.start <= self.at.start && self.at.end <= half.end;
+        let within = self.at.start <= self.at.end && self.at.end <= blocks;
         if !fits || !within || self.factors.is_empty() || self.round >> 48 != 0 {
             return Err(Error::misuse("the vectors of a product do not fit each other"));
         }
         Ok(self.factors.iter().map(|[x, _]| x.blocks / blocks).sum())
     }
+
+    /// How the chunk lies in the halves of the result.
+    #[must_use]
+    pub fn halves(&self) -> ChunkHalves {
+        ChunkHalves::of(&self.at, self.z.blocks)
+    }
 }
 
-/// What a seat vouches for of a chunk, A and C, C empty where it is sent.
+/// What a seat vouches for of a chunk, A and C, C of those blocks alone whose C is not sent.
 #[derive(Clone, Copy)]
 pub enum StageVouch<'a> {
     /// Nothing.
@@ -242,6 +245,12 @@ pub trait VectorMemory {
     /// Chunks that may be under way.
     fn slots(&mut self) -> usize;
 
+    /// Whether both halves of a product of so many blocks may be one chunk: messages are the same, calls and
+    /// waits are half as many. Its messages are not digested here.
+    fn joins(&mut self, _blocks: usize) -> bool {
+        false
+    }
+
     /// Blocks from which on a vector is worth this memory: see [`crate::DeviceQueue::with_cpu`].
     fn least_blocks(&self) -> usize {
         0
@@ -325,7 +334,8 @@ pub trait VectorMemory {
     /// When the device failed.
     fn fold(&mut self, slot: usize) -> Result<(), Error>;
 
-    /// Waits for stage 2, and gives what arrived, as the device has it: A and C, C empty where none came.
+    /// Waits for stage 2, and gives what arrived, as the device has it: A and C, C of those blocks alone
+    /// whose C came.
     ///
     /// # Errors
     /// When the device failed.

@@ -138,13 +138,12 @@ fn play(
     let slots = queues.iter_mut().map(VectorMemory::slots).min().unwrap_or(1).min(3);
     for group in chunks(blocks, CHUNK).chunks(slots) {
         for (i, queue) in queues.iter_mut().enumerate() {
-            for (slot, (half, at)) in group.iter().enumerate() {
-                let (half, at) = (*half, at.clone());
+            for (slot, (_, at)) in group.iter().enumerate() {
                 // Turned round, so that an exchange of factors is met.
                 let pairs = [[&x[i], &y[i]], [&y[i], &x[i]], [&x[i], &y[i]]];
                 let factors = &pairs[..shape.pairs];
-                let keys = [None; 2];
-                let product = VectorProduct { round: 9, at, half, factors, z: &z[i], masked, vouch, keys };
+                let (at, keys) = (at.clone(), [None; 2]);
+                let product = VectorProduct { round: 9, at, factors, z: &z[i], masked, vouch, keys };
                 queue.start(slot, &product)?;
             }
             for (slot, (half, at)) in group.iter().enumerate() {
@@ -189,22 +188,15 @@ fn play(
 fn misuse(queue: &mut DeviceQueue, other: &mut DeviceQueue) -> Result<(), Error> {
     let (x, z) = (queue.make(VectorRing::Z64, 10)?, queue.make(VectorRing::Z64, 4)?);
     let foreign = other.make(VectorRing::Z64, 10)?;
-    let (half, at, vouch) = (BlockHalf::First, 0..2, VouchBy::Nothing);
+    let (at, vouch) = (0..2, VouchBy::Nothing);
     let (ones, twos) = ([[&x, &x]], [[&z, &z]]);
-    let product = |factors, at| VectorProduct {
-        round: 1,
-        at,
-        half,
-        factors,
-        z: &z,
-        masked: false,
-        vouch,
-        keys: [None; 2],
-    };
+    let product =
+        |factors, at| VectorProduct { round: 1, at, factors, z: &z, masked: false, vouch, keys: [None; 2] };
     let wrong = [
         queue.start(0, &product(&ones, at.clone())).is_err(),
         queue.start(0, &product(&[], at.clone())).is_err(),
         queue.start(0, &product(&twos, 1..3)).is_err(),
+        queue.start(0, &product(&twos, 3..5)).is_err(),
         queue.write(&foreign, [&[Block::ZERO; 10]; 3]).is_err(),
         queue.write(&x, [&[Block::ZERO; 9]; 3]).is_err(),
         queue.read(&x, 5, [&mut [Block::ZERO; 6], &mut [Block::ZERO; 6], &mut [Block::ZERO; 6]]).is_err(),
@@ -214,7 +206,7 @@ fn misuse(queue: &mut DeviceQueue, other: &mut DeviceQueue) -> Result<(), Error>
         queue.fold(0).is_err(),
         queue.settle(0).is_err(),
     ];
-    if wrong == [true; 11] { Ok(()) } else { Err(Error::misuse(format!("misuse passed: {wrong:?}"))) }
+    if wrong == [true; 12] { Ok(()) } else { Err(Error::misuse(format!("misuse passed: {wrong:?}"))) }
 }
 
 /// As [`super::check_queue`], for vectors that stay with the devices.

@@ -11,7 +11,9 @@ use crate::seats::product::{Checks, chunks_of};
 use crate::vectors::arithmetic::ArithmeticShares;
 use crate::vectors::spare::zeros;
 use crate::{CHUNK_BLOCKS, SeatParty, ShareView, SharedVector, VectorRing};
-use accel::{BlockHalf, DeviceVector, MessagePiece, StageVouch, VectorMemory, VectorProduct, VouchBy};
+use accel::{
+    BlockHalf, ChunkHalves, DeviceVector, MessagePiece, StageVouch, VectorMemory, VectorProduct, VouchBy,
+};
 use base::Error;
 use kernels::{Block, GfKey};
 use net::{Inlet, Outlet, Session};
@@ -65,7 +67,9 @@ impl DeviceShares {
 
 /// The chunks of a product on their way through the slots of a device.
 struct Chunks {
-    all: Vec<(BlockHalf, Range<usize>)>,
+    all: Vec<Range<usize>>,
+    /// Blocks of the product.
+    blocks: usize,
     slots: usize,
     started: usize,
     /// Given to who sends and who receives.
@@ -74,14 +78,23 @@ struct Chunks {
     settled: usize,
 }
 
-/// A and C of a chunk in the pieces in which they are sent.
-fn pieces(blocks: usize, with_c: bool) -> Vec<MessagePiece> {
+impl Chunks {
+    /// How the blocks of a chunk lie in the halves of the product.
+    fn halves(&self, chunk: usize) -> ChunkHalves {
+        ChunkHalves::of(&self.all[chunk], self.blocks)
+    }
+}
+
+/// A and C of a chunk in the pieces in which they are sent, C of these blocks.
+fn pieces(halves: ChunkHalves, c: &Range<usize>) -> Vec<MessagePiece> {
     let mut pieces = Vec::new();
-    for from in (0..blocks).step_by(CHUNK_BLOCKS) {
-        let blocks = from..blocks.min(from + CHUNK_BLOCKS);
-        pieces.push(MessagePiece { of_c: false, blocks: blocks.clone() });
-        if with_c {
-            pieces.push(MessagePiece { of_c: true, blocks });
+    for range in BlockHalf::BOTH.map(|half| halves.range(half)) {
+        for from in range.clone().step_by(CHUNK_BLOCKS) {
+            let blocks = from..range.end.min(from + CHUNK_BLOCKS);
+            pieces.push(MessagePiece { of_c: false, blocks: blocks.clone() });
+            if c.contains(&from) {
+                pieces.push(MessagePiece { of_c: true, blocks });
+            }
         }
     }
     pieces
@@ -211,8 +224,11 @@ impl SeatParty {
         };
         // Pieces of messages lie in one chunk each.
         let [size, slots] = self.queue.chunks_of(&z.vector);
-        let all = chunks_of(blocks, (size / CHUNK_BLOCKS * CHUNK_BLOCKS).max(CHUNK_BLOCKS));
-        let under_way = Chunks { all, slots, started: 0, talked: 0, folded: 0, settled: 0 };
+        let most = (size / CHUNK_BLOCKS * CHUNK_BLOCKS).max(CHUNK_BLOCKS);
+        let apart = chunks_of(blocks, most).into_iter().map(|(_, at)| at);
+        let joined = self.queue.joins(&z.vector).then_some(0..blocks);
+        let all = joined.map_or_else(|| apart.collect(), |all| std::iter::once(all).collect());
+        let under_way = Chunks { all, blocks, slots, started: 0, talked: 0, folded: 0, settled: 0 };
         let checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let factors: Vec<[&DeviceVector; 2]> =
             x.iter().zip(y).map(|(x, y)| [&*x.vector, &*y.vector]).collect();
@@ -249,12 +265,15 @@ impl SeatParty {
     /// half a window, so neither waits for the other, nor for what is computed.
     fn talk(&mut self, session: &mut Session, product: &mut DeviceProduct<'_>) -> Result<(), Error> {
         let (before, after) = (self.at(self.seat.after(3)), self.at(self.seat.after(1)));
-        let bytes: usize = product.chunks.all.iter().map(|(_, at)| 2 * at.len() * Block::BYTES).sum();
+        let bytes = 2 * product.chunks.blocks * Block::BYTES;
+        let joined = product.chunks.all.len() == 1 && product.chunks.halves(0).only().is_none();
         session.ends(before, after, |outlet, inlet| {
             if outlet.takes(bytes) {
                 return self.talk_in_turn(product, outlet, inlet);
             }
-            product.keys = [outlet.body_key(), inlet.body_key()];
+            if !joined {
+                product.keys = [outlet.body_key(), inlet.body_key()];
+            }
             let ((to_sender, letters), (tell_sent, sent)) = (mpsc::channel(), mpsc::channel());
             let ((to_receiver, deliveries), (tell_arrived, arrived)) = (mpsc::channel(), mpsc::channel());
             let threads = TalkThreads { to_sender, sent, to_receiver, arrived };
@@ -285,6 +304,8 @@ impl SeatParty {
             let letters = started.clone().map(|chunk| self.letter(product, chunk));
             courier::send(outlet, letters.collect::<Result<_, _>>()?)?;
             outlet.flush()?;
+            // While the others do as much.
+            started.clone().try_for_each(|chunk| self.vouch_for(product, chunk))?;
             let deliveries = started.clone().map(|chunk| self.delivery(product, chunk));
             let owed = courier::receive(inlet, deliveries.collect::<Result<_, _>>()?)?;
             product.owed.extend(owed);
@@ -304,6 +325,7 @@ impl SeatParty {
                 product.chunks.talked += 1;
             }
             product.owed.push_back(threads.arrived.recv().map_err(|_| ended())?);
+            self.vouch_for(product, chunk)?;
             self.fold_chunk(product, chunk)?;
         }
         // Slots are free once what they send is gone.
@@ -316,21 +338,20 @@ impl SeatParty {
 
     /// What a chunk sends.
     fn letter(&mut self, product: &DeviceProduct<'_>, chunk: usize) -> Result<Letter, Error> {
-        let (half, at) = &product.chunks.all[chunk];
+        let halves = product.chunks.halves(chunk);
         let outbox = self.queue.outbox(chunk % product.chunks.slots)?;
-        Ok(Letter { pieces: pieces(at.len(), half.sends(self.seat)), outbox })
+        Ok(Letter { pieces: pieces(halves, &halves.sent(self.seat)), outbox })
     }
 
     /// What a chunk receives.
     fn delivery(&mut self, product: &DeviceProduct<'_>, chunk: usize) -> Result<Delivery, Error> {
-        let (half, at) = &product.chunks.all[chunk];
+        let halves = product.chunks.halves(chunk);
         let inbox = self.queue.inbox(chunk % product.chunks.slots)?;
-        Ok(Delivery { pieces: pieces(at.len(), half.receives(self.seat)), inbox })
+        Ok(Delivery { pieces: pieces(halves, &halves.received(self.seat)), inbox })
     }
 
     /// Begins stage 2 of a chunk that has arrived.
     fn fold_chunk(&mut self, product: &mut DeviceProduct<'_>, chunk: usize) -> Result<(), Error> {
-        self.vouch_for(product, chunk)?;
         self.queue.fold(chunk % product.chunks.slots)?;
         product.chunks.folded = chunk + 1;
         Ok(())
@@ -356,13 +377,12 @@ impl SeatParty {
                 self.settle_chunk(product)?;
             }
             let chunks = &mut product.chunks;
-            let (half, at) = chunks.all[chunks.started].clone();
+            let at = chunks.all[chunks.started].clone();
             let slot = chunks.started % chunks.slots;
             chunks.started += 1;
             let stage = VectorProduct {
                 round: product.round,
                 at,
-                half,
                 factors: product.factors,
                 z: &product.z.vector,
                 masked: self.settings.masked,
@@ -380,28 +400,27 @@ impl SeatParty {
     /// Goes on with the hashes of what this seat vouches for.
     fn vouch_for(&mut self, product: &mut DeviceProduct<'_>, chunk: usize) -> Result<(), Error> {
         let Some(checks) = &mut product.checks else { return Ok(()) };
-        let (half, at) = &product.chunks.all[chunk];
-        let said = self.queue.vouched(chunk % product.chunks.slots)?;
-        let (channels, parts) = (checks.vouched, [Some(2), (!half.sends(self.seat)).then_some(1)]);
-        let said = Said::of(said);
-        self.go_on(&mut checks.hashes[0], channels, parts, at.len(), said);
+        let halves = product.chunks.halves(chunk);
+        let blocks = [halves.blocks(), halves.vouched(self.seat).len()];
+        let said = Said::of(self.queue.vouched(chunk % product.chunks.slots)?);
+        self.go_on(&mut checks.hashes[0], checks.vouched, [2, 1], blocks, said);
         Ok(())
     }
 
-    /// Goes on with the hashes of A and C, of as many blocks each where there are any.
+    /// Goes on with the hashes of A and C, of so many blocks each.
     fn go_on(
         &self,
         hashes: &mut [Running; 2],
         channels: [VouchedChannel; 2],
-        parts: [Option<usize>; 2],
-        blocks: usize,
+        parts: [usize; 2],
+        blocks: [usize; 2],
         said: Said,
     ) {
-        for (k, (hash, part)) in hashes.iter_mut().zip(parts).enumerate() {
-            match (&said, part) {
-                (Said::Digests(digests), Some(part)) => append(self, part, hash, blocks, digests[k]),
-                (Said::Blocks(blocks), Some(_)) => self.hash(channels[k], hash, &blocks[k]),
-                (_, None) | (Said::Nothing, _) => {}
+        for (k, hash) in hashes.iter_mut().enumerate().filter(|(k, _)| blocks[*k] != 0) {
+            match &said {
+                Said::Digests(digests) => append(self, parts[k], hash, blocks[k], digests[k]),
+                Said::Blocks(blocks) => self.hash(channels[k], hash, &blocks[k]),
+                Said::Nothing => {}
             }
         }
     }
@@ -409,18 +428,18 @@ impl SeatParty {
     /// Waits for stage 2 of the next chunk, which frees its slot.
     fn settle_chunk(&mut self, product: &mut DeviceProduct<'_>) -> Result<(), Error> {
         let chunks = &mut product.chunks;
-        let (half, at) = chunks.all[chunks.settled].clone();
+        let halves = chunks.halves(chunks.settled);
+        let (blocks, received) = (halves.blocks(), halves.received(self.seat));
         let slot = chunks.settled % chunks.slots;
         if let Some(checks) = &mut product.checks {
             // As the device has them: what the transport holds may have changed since.
             let said = Said::of(self.queue.arrived(slot)?);
-            let (channels, parts) = (checks.received, [Some(0), half.receives(self.seat).then_some(0)]);
-            self.go_on(&mut checks.hashes[1], channels, parts, at.len(), said);
+            self.go_on(&mut checks.hashes[1], checks.received, [0; 2], [blocks, received.len()], said);
         }
         if let Some(owed) = product.owed.pop_front().filter(OwedChunk::is_owed) {
             // Nothing of what was made of it has left this party.
-            let (digests, count) = (self.queue.arrived_digests(slot)?, at.len().div_ceil(CHUNK_BLOCKS));
-            let pieces = pieces(at.len(), half.receives(self.seat)).into_iter();
+            let (digests, count) = (self.queue.arrived_digests(slot)?, blocks.div_ceil(CHUNK_BLOCKS));
+            let pieces = pieces(halves, &received).into_iter();
             let place = |p: MessagePiece| usize::from(p.of_c) * count + p.blocks.start / CHUNK_BLOCKS;
             let digests: Option<Vec<Block>> = pieces.map(|p| digests.get(place(p)).copied()).collect();
             owed.check(&Zeroizing::new(digests.unwrap_or_default()))?;
