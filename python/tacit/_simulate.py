@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from . import _tacit
 from ._data import Data, given
+from ._errors import InputError
 from ._report import Printed
 from ._study import Study
 
@@ -32,6 +33,8 @@ def simulate(
     to show how far the noise lies from the exact values. Nothing is sent, and no ledger and no key is
     touched. What it returns are EXACT values of all parties' data, not for passing on. Raises InputError.
     """
+    if not 0 <= draws < 1 << 64:
+        raise InputError(f"draws={draws}: releases that are drawn are from 0 on", kind="input", code=2)
     stop = _tacit.Stop()
     rows = {party: given(one, stop, f"data[{party!r}]") for party, one in data.items()}
     known = {party: one for party, one in rows.items() if one is not None}

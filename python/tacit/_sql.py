@@ -175,7 +175,7 @@ def _parsed(query: str) -> exp.Select:
         import sqlglot
         from sqlglot import errors, exp
     except ImportError:
-        raise mistake("tacit.sql needs sqlglot: pip install 'dist/tacit-..whl[sql]'") from None
+        raise mistake("tacit.sql needs sqlglot: pip install 'sqlglot>=30,<31'") from None
     try:
         trees = sqlglot.parse(query, dialect="postgres")
     except errors.SqlglotError as error:

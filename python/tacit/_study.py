@@ -6,12 +6,12 @@ import datetime
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Union
+from typing import Any, Literal, TypeVar, Union
 
 from . import _tacit
 from ._errors import InputError
@@ -25,6 +25,17 @@ Rows = Union[int, "tuple[int, int]"]
 """Rows of both sides, or of the first party and of each other one."""
 _SECONDS = 2**32 - 2
 """The largest time of 32 bits: seconds since 1970 unless a study says another clock."""
+
+
+_T = TypeVar("_T")
+
+
+def _several(name: str, values: Iterable[_T]) -> list[_T]:
+    """A list of what an argument has: one text is none, though Python goes through its letters."""
+    if isinstance(values, str):
+        text = f"{name}={values!r} is one text: hand over a list, {name}=[{values!r}]"
+        raise InputError(text, kind="input", code=2)
+    return list(values)
 
 
 @dataclass(frozen=True)
@@ -47,9 +58,10 @@ class Match:
         **settings: Any,
     ) -> None:
         """Further settings are those of ``[match]``."""
-        made = [Identifier(one) if isinstance(one, str) else one for one in identifiers]
+        several = _several("identifiers", identifiers)
+        made = [Identifier(one) if isinstance(one, str) else one for one in several]
         tables: list[dict[str, Any]] = [
-            {"name": one.name, **({"normalise": list(one.normalise)} if one.normalise else {})}
+            {"name": one.name, **({"normalise": _several("normalise", one.normalise)} if one.normalise else {})}
             for one in made
         ]
         self._said = {"protocol": protocol, "identifiers": tables, "duplicates": duplicates, **settings}
@@ -150,6 +162,9 @@ class Study:
         ``degrees`` and ``alone`` are for matches of several identifiers (``docs/program.md``), further
         sections those of a study file (``compute={"engine": "gmw"}``). Raises TraceError.
         """
+        if not isinstance(match, Match):
+            text = f'match={match!r}: hand over tacit.Match("pid", identifiers=["NAME"])'
+            raise InputError(text, kind="input", code=2)
         names = sorted(parties)
         made = traced(Head(name, names, rows, exact, degrees or {}, alone or {}), row, steps)
         columns = {
@@ -323,7 +338,7 @@ class LiftStudy(Study):
     def arm(self, column: str, *, test: str, control: str, leave_out: Sequence[str] = ()) -> LiftStudy:
         """The publisher's column of arms, and their names in it; rows of ``leave_out`` do not count."""
         said: dict[str, Any] = {"column": column, "test": test, "control": control}
-        said.update({"leave_out": list(leave_out)} if leave_out else {})
+        said.update({"leave_out": _several("leave_out", leave_out)} if leave_out else {})
         return self._with("publisher", {"arm": said})
 
     def impressions(self, column: str, *, type: str = "u16") -> LiftStudy:
@@ -332,7 +347,7 @@ class LiftStudy(Study):
 
     def breakdown(self, column: str, *, values: Sequence[str]) -> LiftStudy:
         """The publisher's column of groups that have results of their own; its values are public."""
-        return self._with("publisher", {"breakdown": {"column": column, "values": list(values)}})
+        return self._with("publisher", {"breakdown": {"column": column, "values": _several("values", values)}})
 
     def events(
         self,
@@ -364,11 +379,13 @@ class LiftStudy(Study):
 
     def where(self, column: str, *, equals: Sequence[str]) -> LiftStudy:
         """Only these lines of the advertiser are events."""
-        return self._with("advertiser", {"where": {"column": column, "equals": list(equals)}})
+        said = {"column": column, "equals": _several("equals", equals)}
+        return self._with("advertiser", {"where": said})
 
     def cohort(self, column: str, *, values: Sequence[str]) -> LiftStudy:
         """The advertiser's column of groups that have results of their own; its values are public."""
-        return self._with("advertiser", {"cohort": {"column": column, "values": list(values)}})
+        said = {"column": column, "values": _several("values", values)}
+        return self._with("advertiser", {"cohort": said})
 
     def clamp(self, most: int) -> LiftStudy:
         """R: the most that one person adds to the total."""
@@ -393,7 +410,7 @@ class LiftStudy(Study):
         replaces all that the first one said.
         """
         said: dict[str, Any] = {"mode": mode, "confidence": decimal_of(confidence), **settings}
-        said.update({"also": list(also)} if also else {})
+        said.update({"also": _several("also", also)} if also else {})
         return self._with("release", {**said, **_viewers(rho)}, anew=True)
 
     def privacy(self, *, unit: str) -> LiftStudy:

@@ -208,6 +208,28 @@ def test_errors_have_the_packages_words(world: World, tmp_path):
     assert form == 'add zone = "+02:00", as settings={"zone": ...} of the Party'
 
 
+def test_one_text_is_no_list(world: World):
+    match = r'^identifiers=.email. is one text: hand over a list, identifiers=\[.email.\]$'
+    with pytest.raises(tacit.InputError, match=match):
+        tacit.Match("pid", identifiers="email")
+    with pytest.raises(tacit.InputError, match=r'normalise=\[.trim.\]'):
+        tacit.Match("pid", identifiers=[tacit.Identifier("email", "trim")])
+    study = world.study()
+    for said in (
+        lambda: study.where("kind", equals="sale"),
+        lambda: study.cohort("kind", values="sale"),
+        lambda: study.breakdown("kind", values="sale"),
+        lambda: study.arm("arm", test="a", control="b", leave_out="sale"),
+        lambda: study.release(rho="0.1", also="sale"),
+    ):
+        with pytest.raises(tacit.InputError, match=r"=\[.sale.\]$"):
+            said()
+    with pytest.raises(tacit.InputError, match=r"^match=.pid.: hand over tacit\.Match"):
+        tacit.Study.program("p", {}, parties={}, match="pid")
+    with pytest.raises(tacit.InputError, match="^draws=-1"):
+        tacit.simulate(study, {}, draws=-1)
+
+
 def test_a_mistake_of_a_builder_names_no_line_of_a_text_that_nobody_wrote(world: World):
     with pytest.raises(tacit.InputError, match="^spring: .*rho") as caught:
         world.study().release(rho="-1").check()

@@ -161,6 +161,7 @@ impl CheckedSide {
         let budget = Some(budget::outlook(&party, &checked)?);
         let inputs = checked.first().map(|run| run.inputs.clone());
         let mut warnings = checked.first().map(|run| run.warnings.clone()).unwrap_or_default();
+        warnings.extend(inputs.as_ref().and_then(no_events));
         if party.consent.spend_anyway {
             warnings.extend(checked.first().into_iter().flat_map(|run| run.too_small.clone()));
         }
@@ -516,9 +517,42 @@ fn rows(program: &Program) -> String {
     format!("of any party; {}", counted.collect::<Vec<_>>().join("; "))
 }
 
+/// That nobody of an advertiser's data has an event: the result would be noise alone.
+fn no_events(inputs: &InputReport) -> Option<String> {
+    let InputReport { rows_read, rows_kept, filtered, without_events, .. } = *inputs;
+    if rows_kept == 0 || without_events < rows_kept {
+        return None;
+    }
+    let rows = page::numbers::count(rows_read);
+    let why = match filtered {
+        0 => format!("none of the {rows} rows has an event"),
+        _ if filtered == rows_read => format!("`where` passes none of the {rows} rows"),
+        _ => format!("of {rows} rows none that `where` passes has an event"),
+    };
+    Some(format!(
+        "{why}: the result would be noise, and be charged all the same; look at the column and its values"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_without_an_event_are_warned_of() {
+        let of = |rows_read, filtered, without_events| InputReport {
+            rows_read,
+            rows_kept: 4000,
+            filtered,
+            without_events,
+            ..InputReport::default()
+        };
+        assert_eq!([of(5000, 5000, 3999), of(5000, 0, 0)].iter().find_map(no_events), None);
+        assert_eq!(no_events(&InputReport::default()), None);
+        let all = no_events(&of(5000, 5000, 4000)).unwrap();
+        assert!(all.starts_with("`where` passes none of the 5,000 rows: the result would be noise"), "{all}");
+        assert!(no_events(&of(5000, 0, 4000)).unwrap().starts_with("none of the 5,000 rows has an event"));
+    }
 
     /// A forgotten `reveal` is charged: whoever checks is told, with the place in the program.
     #[test]
