@@ -18,6 +18,7 @@ mod notices;
 mod passwords;
 mod policy;
 mod program_form;
+mod reckoned;
 mod rehearsal;
 mod roles;
 mod rules;
@@ -35,6 +36,7 @@ pub use agree::{AgreeOrder, ConsentStep, agree, seal, stands_against, taken_tag}
 pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, TOKEN_RULE, is_account_name};
+pub use policy::may_propose;
 pub use rehearsal::rehearse;
 pub use roles::Grant;
 pub use rules::RulesStanding;

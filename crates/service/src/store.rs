@@ -32,7 +32,7 @@ pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
 pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight, OwnConsent};
-pub use drafts::DraftRow;
+pub use drafts::{DataRead, DraftRow};
 pub use feed::FeedPlace;
 pub use requests::SealRequest;
 pub use runs::{RunLeft, RunLine, RunRow};

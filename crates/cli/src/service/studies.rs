@@ -154,6 +154,7 @@ pub fn propose(args: &ProposeArgs, as_json: bool) -> Result<(), Error> {
     let [built] = &side.built[..] else {
         return Err(Error::input("propose one study with each advertiser: this file asks for several runs"));
     };
+    service::may_propose(&opened.settings, opened.identity.fingerprint(), &side.agreed)?;
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
     let proposed = ProposedStudy {
@@ -185,9 +186,16 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
     weighed.refusals = service::stands_against(&opened.settings, args.runs, &weighed)?;
     let words = words(&opened, &record, &args.data, &weighed);
     if !args.yes && args.request.is_none() {
-        let text = format!("{words}\nTo sign it: the same command with --yes");
+        let rows = match args.data.as_str() {
+            "" => String::new(),
+            _ => format!("Not signed: {} would take part\n", page::numbers::counted(weighed.rows, "row")),
+        };
+        let text = format!("{words}\n{rows}To sign it: the same command with --yes");
         return match as_json {
-            true => output::print_json(&json!({ "words": words, "refusals": weighed.refusals })),
+            true => {
+                let WeighedStudy { rows, refusals, .. } = &weighed;
+                output::print_json(&json!({ "words": words, "rows": rows, "refusals": refusals }))
+            }
             false => output::print(&text),
         };
     }
@@ -229,14 +237,15 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
     }
 }
 
-/// What who consents by the command line reads.
+/// What who consents by the command line reads and signs for. No number of rows is in it: whoever has the
+/// hash could try numbers until it fits.
 fn words(opened: &OwnHouse, record: &ProposalRecord, data: &str, weighed: &WeighedStudy) -> String {
     let names = opened.names(record);
     let mut lines = vec![
         format!("{}: proposed by {}", base::clean(record.title()), names[record.proposer()]),
         match data {
             "" => "As a server, without data".to_owned(),
-            data => format!("With {data}: {} would take part", page::numbers::counted(weighed.rows, "row")),
+            data => format!("With {data}"),
         },
     ];
     if let Some(set) = opened.settings.data.get(data) {

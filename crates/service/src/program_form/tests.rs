@@ -24,7 +24,8 @@ fn made(fields: &Fields) -> Result<String, Vec<FormMistake>> {
 /// The lines behind `ask`, of a study that is read and priced.
 fn asked(fields: &Fields) -> Vec<String> {
     let text = made(fields).unwrap_or_else(|wrong| panic!("{wrong:?}"));
-    crate::told::tell(&text, US.key, None).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    crate::told::tell(&text, US.key, &crate::reckoned::ReckonedFor::default())
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
     let line = text.lines().find(|line| line.starts_with("text = ")).expect("a program");
     let program = line.replace("\\n", "\n").replace("\\\"", "\"");
     program.lines().skip_while(|line| !line.starts_with("ask ")).skip(1).map(str::to_owned).collect()
@@ -33,7 +34,8 @@ fn asked(fields: &Fields) -> Vec<String> {
 #[test]
 fn the_form_makes_a_study_that_is_read_and_priced() {
     let text = made(&costs()).expect("a study");
-    let told = crate::told::tell(&text, US.key, None).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let told = crate::told::tell(&text, US.key, &crate::reckoned::ReckonedFor::default())
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
     let words = told.words();
     assert!(words.contains("eur") && words.contains("arm"), "{words}");
     assert_eq!(told.rho["public"], "1/10");

@@ -9,7 +9,7 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 12] = [
+const STEPS: [LayoutStep; 13] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
@@ -22,6 +22,7 @@ const STEPS: [LayoutStep; 12] = [
     |transaction| Ok(transaction.execute_batch(TOKENS)?),
     |transaction| Ok(transaction.execute_batch(TAKEN)?),
     |transaction| Ok(transaction.execute_batch(LINEAGE)?),
+    |transaction| Ok(transaction.execute_batch(SIZES)?),
 ];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
@@ -344,6 +345,16 @@ ALTER TABLE consents DROP COLUMN taken;
 const LINEAGE: &str = "
 ALTER TABLE consents ADD COLUMN lineage TEXT;
 ALTER TABLE requests ADD COLUMN lineage TEXT;
+";
+
+/// What who proposed a study here said of rows and outcomes, which no statement has.
+const SIZES: &str = "
+CREATE TABLE sizes (
+    proposal BLOB PRIMARY KEY,
+    first INTEGER,
+    others INTEGER,
+    mean REAL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Why a step was not made.

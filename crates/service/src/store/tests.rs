@@ -1,5 +1,6 @@
 use super::sessions::SESSIONS;
 use super::*;
+use crate::reckoned::SaidSizes;
 use crate::roles::{Grant, HouseRole};
 use crate::secrets::SecretToken;
 use std::os::unix::fs::PermissionsExt;
@@ -241,7 +242,7 @@ fn what_fails_changes_nothing_and_writes_no_line() {
 }
 
 /// Stores of each version of the layout that a commit of the main branch had, as text.
-const FIXTURES: [(i32, &str); 9] = [
+const FIXTURES: [(i32, &str); 10] = [
     (1, include_str!("fixtures/v1.sql")),
     (2, include_str!("fixtures/v2.sql")),
     (3, include_str!("fixtures/v3.sql")),
@@ -251,6 +252,7 @@ const FIXTURES: [(i32, &str); 9] = [
     (9, include_str!("fixtures/v9.sql")),
     (10, include_str!("fixtures/v10.sql")),
     (11, include_str!("fixtures/v11.sql")),
+    (12, include_str!("fixtures/v12.sql")),
 ];
 
 #[test]
@@ -306,7 +308,7 @@ fn studies_of(version: i32, store: &Store) {
     let own = store.own_consent(&answered.id).expect("reads").expect("consented");
     let terms = record.terms(record.proposer()).expect("consented");
     assert!(own.lineage.is_none() && own.opens(&terms.data), "consents of before bind the data alone");
-    let taken = (version == 11).then_some([9; 32]);
+    let taken = (version >= 11).then_some([9; 32]);
     // Of data that were taken the name was not kept: they are taken once more.
     let seen = if (7..11).contains(&version) { [0; 32] } else { [3; 32] };
     assert_eq!((own.taken, own.version), (taken, seen), "version {version}");
@@ -318,7 +320,9 @@ fn studies_of(version: i32, store: &Store) {
     assert!(store.own_consent(&open.id).expect("reads").is_none());
     assert_eq!(store.is_unheard(&open.id).expect("reads"), version >= 7);
     let asked = store.request(&open.id, NOW).expect("reads");
-    assert_eq!(asked.map(|asked| (asked.own.lineage, asked.days)), (version >= 9).then_some((None, 30)));
+    let lineage = (version >= 12).then(|| "trial".to_owned());
+    assert_eq!(asked.map(|asked| (asked.own.lineage, asked.days)), (version >= 9).then_some((lineage, 30)));
+    assert_eq!(store.sizes_said(&open.id).expect("reads"), SaidSizes::default());
     // Who agreed before it was kept to what agrees again.
     assert_eq!(store.approvals(&open.id, NOW).expect("reads").len(), usize::from(version >= 6));
 }

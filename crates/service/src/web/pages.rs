@@ -3,7 +3,7 @@
 mod account;
 mod accounts;
 pub mod audit;
-mod budget;
+pub mod budget;
 mod confirmations;
 pub mod course;
 pub mod data;

@@ -5,6 +5,7 @@ mod forms;
 mod held;
 mod own_key;
 mod pictures;
+mod reckoned;
 mod said;
 pub(crate) mod serving;
 mod threats;
@@ -169,7 +170,7 @@ impl Pair {
     }
 
     fn proposed_text(&self, text: &str, note: &str) -> (ProposalId, String) {
-        let told = crate::told::tell(text, "", None).expect("a study");
+        let told = crate::told::tell(text, "", &crate::reckoned::ReckonedFor::default()).expect("a study");
         let proposed = ProposedStudy {
             text: told.text.clone(),
             program: base::unhex(&told.program).expect("a hash"),
@@ -763,7 +764,8 @@ fn lists_go_on_by_fifty_and_are_filtered() {
             let text = text.replace(keys[0], &pair.own.fingerprint().to_string());
             let text = text.replace(keys[1], &pair.peer.fingerprint().to_string());
             let text = text.replace("1954 poliomyelitis", &format!("Number {number:02}, 1954 poliomyelitis"));
-            let told = crate::told::tell(&text, "", None).expect("a study");
+            let told =
+                crate::told::tell(&text, "", &crate::reckoned::ReckonedFor::default()).expect("a study");
             let proposed = ProposedStudy {
                 text: told.text,
                 program: base::unhex(&told.program).expect("a hash"),

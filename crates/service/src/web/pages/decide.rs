@@ -6,6 +6,7 @@ use super::studies::{StudySeen, acted_on};
 use super::study::told;
 use crate::agree::AgreeOrder;
 use crate::link::now_ms;
+use crate::reckoned::CheckedRows;
 use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
 use crate::serving::NO_DATA;
@@ -106,7 +107,10 @@ pub fn data(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
         let path = format!("/data/{name}");
         let link = element("a", &[("href", &path)], [text(name)]);
         let (found, at) = match newest {
-            None => ("never checked".to_owned(), text("-")),
+            None => match visit.house.store.read_for_consent(name)? {
+                Some(read) => ("no check; read for a consent".to_owned(), time(read.at)),
+                None => ("never checked".to_owned(), text("-")),
+            },
             Some(check) => {
                 let found = match read(&check.found) {
                     Ok(found) if found.problems.is_empty() => page::numbers::counted(found.rows, "row"),
@@ -123,6 +127,28 @@ pub fn data(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
     }
     let columns = ["Data set", "Last check", "When"];
     Ok(vec![section("Our data", [table("Data sets that this study could use", &columns, rows)])])
+}
+
+/// Rows of the first of our data sets that a study could use and that somebody checked, for who may see how
+/// many there are.
+pub fn checked_rows(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<CheckedRows>, Stop> {
+    for (name, _) in known_sets(visit, study) {
+        let Some(check) = visit.house.store.checks_of(name, 1)?.pop() else { continue };
+        let Ok(found) = read(&check.found) else { continue };
+        let day = study::time::date(check.at.cast_signed());
+        return Ok(Some(CheckedRows { data: name.clone(), rows: found.rows, whole: found.whole, day }));
+    }
+    Ok(None)
+}
+
+/// Whether this person has a form by which a study is decided on now.
+pub fn decides_now(visit: &Visit<'_>, study: &StudySeen) -> bool {
+    let view = study.record.view();
+    let Some(mine) = study.me.and_then(|me| view.standings.get(me)) else { return false };
+    let is_open = !view.state().is_final() && !mine.has_consented() && !mine.is_closed();
+    let decides = |(name, set): (&String, &DataSet)| decides(visit, study, (name, set));
+    is_open
+        && (serves(visit, study) || sets(visit, study).into_iter().any(decides) || may_refuse(visit, study))
 }
 
 /// The forms of this person; where there is none, why.

@@ -4,16 +4,20 @@
 mod fields;
 
 use crate::lift_form::{FormParty, study_text};
+use crate::policy::{broken, may_propose};
 use crate::program_form::program_text;
+use crate::reckoned::{ReckonedFor, SaidSizes};
 use crate::roles::{Action, Subject};
 use crate::serving::servers_against;
 use crate::store::Speaker;
-use crate::told::{CHOICES, StudyTold, choices, tell};
+use crate::told::{CHOICES, StudyTold, choices, sentence, tell};
 use crate::web::answer::Answer;
-use crate::web::pages::rehearsal::{ROWS, rehearse};
+use crate::web::pages::rehearsal::{Rehearsed, rehearse};
+use crate::web::pages::study::RECKONED;
 use crate::web::pages::told_parts;
 use crate::web::shell::{page, section, table, time, with_status};
 use crate::web::visit::{Stop, Visit};
+use crate::weigh;
 use axum::http::StatusCode;
 use base::{Error, Fault};
 use net::{Identity, KeyFingerprint};
@@ -112,8 +116,9 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
     if visit.field("do") == "rehearse" {
         // What is rehearsed is a draft, which its page belongs to.
         let id = keep(visit, &filled)?;
-        rehearse(visit, &told.file.hash().full(), &told.text, [ROWS; 2])?;
-        return Ok(Answer::go(&format!("/drafts/{id}/rehearsal")));
+        let study = Rehearsed::of_draft(&told, sizes(&filled), id);
+        rehearse(visit, &study.study, &study.text, study.sizes())?;
+        return Ok(Answer::go(&study.path));
     }
     if visit.field("do") != "propose" || visit.field("read") != told.file.hash().full() {
         return again(Vec::new(), Some(&told));
@@ -137,7 +142,7 @@ fn keep(visit: &Visit<'_>, filled: &FilledForm) -> Result<u64, Stop> {
     Ok(visit.house.store.keep_draft(&act, draft, title, &filled.fields)?)
 }
 
-/// Signs a study and sends it; the draft that it was goes.
+/// Signs a study and sends it, unless the own rules do not allow it; the draft that it was goes.
 pub fn propose(
     visit: &Visit<'_>,
     own: &Identity,
@@ -145,6 +150,7 @@ pub fn propose(
     asked: AskedBesides,
     draft: Option<u64>,
 ) -> Result<ProposalRecord, Stop> {
+    may_propose(visit.settings(), own.fingerprint(), &told.file)?;
     let program = base::unhex(&told.program).ok_or_else(|| Error::misuse("a hash has 64 digits"))?;
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
@@ -154,6 +160,9 @@ pub fn propose(
     let account = &visit.signed()?.session.account;
     let speaker = Speaker { by: account, identity: own, at_ms: crate::link::now_ms() };
     let record = visit.house.store.propose(speaker, proposed)?;
+    let hash = told.file.hash().full();
+    let act = visit.act("rows and outcomes said with a proposal", &hash)?;
+    visit.house.store.keep_sizes(&act, &record.id(), asked.sizes)?;
     if let Some(draft) = draft {
         visit.house.store.drop_draft(&visit.act("draft proposed", account)?, draft)?;
     }
@@ -173,6 +182,7 @@ pub struct AskedBesides {
     days: u64,
     note: String,
     windows: Vec<RunWindow>,
+    sizes: SaidSizes,
 }
 
 /// The same of a form, or what is wrong with it.
@@ -209,7 +219,7 @@ pub fn asked(visit: &Visit<'_>, filled: &FilledForm) -> Result<AskedBesides, Vec
     if windows.iter().any(|window| window.from_ms >= window.until_ms) {
         wrong.push(FormMistake::of("run-until", "Runs until", "it has to come after the first day."));
     }
-    if wrong.is_empty() { Ok(AskedBesides { days, note, windows }) } else { Err(wrong) }
+    if wrong.is_empty() { Ok(AskedBesides { days, note, windows, sizes: sizes(filled) }) } else { Err(wrong) }
 }
 
 /// The study that a form is.
@@ -235,22 +245,27 @@ pub fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<St
         true => vec![FormMistake::of("text", "Study file", said)],
         false => vec![FormMistake::of_all(said)],
     };
-    let told = tell(&text, &us.to_string(), rows(filled)).map_err(|error| of_all(error.to_string()))?;
+    let reckoned = ReckonedFor::said(sizes(filled));
+    let told = tell(&text, &us.to_string(), &reckoned).map_err(|error| of_all(error.to_string()))?;
     strangers(visit, &told, us).map_or(Ok(told), |wrong| Err(of_all(wrong)))
 }
 
-/// The rows of both sides that somebody guesses, those of who was treated first.
-fn rows(filled: &FilledForm) -> Option<[u64; 2]> {
+/// The rows of both sides that somebody guesses, those of who was treated first, and the mean outcome.
+pub fn sizes(filled: &FilledForm) -> SaidSizes {
     let number = |name: &str| filled.get(name).trim().parse::<u64>().ok().filter(|rows| *rows > 0);
-    match (number("rows-us")?, number("rows-them")?, filled.get("role")) {
-        (us, them, "advertiser") => Some([them, us]),
-        (us, them, _) => Some([us, them]),
-    }
+    let both = number("rows-us").zip(number("rows-them"));
+    let rows = both.map(|(us, them)| match filled.get("role") {
+        "advertiser" => [them, us],
+        _ => [us, them],
+    });
+    let mean = filled.get("mean").trim().parse::<f64>().ok();
+    SaidSizes { rows, mean: mean.filter(|mean| mean.is_finite() && *mean > 0.0) }
 }
 
 /// What other choices would see, where somebody guesses rows and outcomes.
 fn compared(filled: &FilledForm, told: &StudyTold) -> Option<Markup> {
-    let (rows, mean) = (rows(filled)?, filled.get("mean").trim().parse::<f64>().ok()?);
+    let SaidSizes { rows, mean } = sizes(filled);
+    let (rows, mean) = (rows?, mean?);
     let title = words("summary", "", "What other rho, clamps, rows and modes would see");
     let found = match choices(told, rows, mean) {
         Ok(found) if found.is_empty() => return None,
@@ -289,6 +304,38 @@ fn strangers(visit: &Visit<'_>, told: &StudyTold, us: KeyFingerprint) -> Option<
     ))
 }
 
+/// The own rules that a study breaks, in words: with one it is not proposed.
+fn refused(visit: &Visit<'_>, told: &StudyTold) -> Vec<String> {
+    let broken = |us| broken(&visit.settings().policy, us, &told.file);
+    visit.us().map(broken).unwrap_or_default().into_iter().map(|broken| broken.why).collect()
+}
+
+/// What the own rules say against a study: those that no data set can mend, else those of our data where none
+/// fits, for who sees their columns.
+fn rules(visit: &Visit<'_>, told: &StudyTold, refused: &[String]) -> Option<Markup> {
+    let item = |line: &String| element("li", &[], [element("bdi", &[], [text(sentence(line))])]);
+    if !refused.is_empty() {
+        let title = "The rules of this organisation do not allow it, so nobody here could consent to it:";
+        let after = "Change the study, or ask an operator and a steward to loosen the rule (Rules).";
+        let list = element("ul", &[], refused.iter().map(item));
+        let place = [("class", "box stop"), ("role", "alert")];
+        return Some(element("div", &place, [words("p", "", title), list, words("p", "", after)]));
+    }
+    let settings = visit.settings();
+    let us = visit.us()?.to_string();
+    let me = told.file.parties.iter().find(|party| party.key == us)?;
+    let seen = settings.data.iter().filter(|(name, _)| visit.may(Action::SeeColumns, Subject::Data(name)));
+    let against = seen.map(|(name, set)| (name, weigh::rules(settings, set, &told.file, me)));
+    // Of several data sets the one that lacks the fewest is what somebody would mend.
+    let (name, against) = against.min_by_key(|(_, against)| against.len())?;
+    if against.is_empty() {
+        return None;
+    }
+    let title = format!("As the rules stand, nobody here could consent to it with {name}:");
+    let list = element("ul", &[], against.iter().map(item));
+    Some(element("div", &[("class", "box")], [words("p", "", title), list]))
+}
+
 fn parts(visit: &Visit<'_>, filled: &FilledForm, told: Option<&StudyTold>) -> Result<Vec<Markup>, Stop> {
     let mut parts = vec![mistakes_of(&filled.wrong)];
     let ways = [
@@ -324,21 +371,27 @@ fn parts(visit: &Visit<'_>, filled: &FilledForm, told: Option<&StudyTold>) -> Re
     inside.extend(told.map(|told| hidden("read", &told.file.hash().full())));
     inside.extend(Some(visit.field("draft")).filter(|id| !id.is_empty()).map(|id| hidden("draft", id)));
     let preview = button_to("Preview", "preview", if told.is_some() { "plain" } else { "" });
-    let propose = told.map(|_| button_to("Propose", "propose", ""));
+    let refused = told.map(|told| refused(visit, told)).unwrap_or_default();
+    let propose = told.filter(|_| refused.is_empty()).map(|_| button_to("Propose", "propose", ""));
     let rehearse = button_to("Rehearse", "rehearse", "plain");
     let keep = button_to_keep("Save draft", "save");
     let buttons = [Some(preview), Some(rehearse), Some(keep), propose];
     let buttons = element("p", &[("class", "buttons")], buttons.into_iter().flatten());
     let word = visit.word("propose study", "");
     if let Some(told) = told {
-        let said = "Read what the others will read. To propose it, press Propose beneath the form.";
+        let said = match refused.is_empty() {
+            true => "Read what the others will read. To propose it, press Propose beneath the form.",
+            false => "It cannot be proposed: a rule of this organisation does not allow it.",
+        };
         let study = &told.file.first();
         let title = element("p", &[("class", "lead")], [element("bdi", &[], [text(&study.title)])]);
         let file = element("pre", &[("tabindex", "0")], [text_lines(&told.text)]);
         let file = element("details", &[], [words("summary", "", "The study file"), file]);
         let hash = words("p", "note", format!("Hash {}.", told.file.hash().full()));
-        let all = [words("p", "", said), title].into_iter().chain(told_parts("h3", &told.sections));
-        parts.push(section("What it would do", all.chain(compared(filled, told)).chain([file, hash])));
+        let all = [words("p", "", said)].into_iter().chain(rules(visit, told, &refused)).chain([title]);
+        let all = all.chain(told_parts("h3", &told.sections)).chain([words("p", "note", RECKONED)]);
+        let all = all.chain(told_parts("h3", &told.reckoned)).chain(compared(filled, told));
+        parts.push(section("What it would do", all.chain([file, hash])));
     }
     parts.push(form("/studies/new", word.as_deref(), inside.into_iter().chain([buttons])));
     parts.extend(below);

@@ -106,6 +106,12 @@ pub fn seen_as(visit: &Visit<'_>, row: ProposalRow) -> Result<StudySeen, Stop> {
     if visit.may(Action::SeeStudy, seen.subject()) { Ok(seen) } else { Err(Stop::Missing) }
 }
 
+/// Whether people of this organisation have to do something: what all have agreed to runs by itself, unless
+/// something holds it.
+pub fn waits_for_people(row: &ProposalRow) -> bool {
+    row.ours && (!row.decided || row.held.is_some() || row.state == ProposalState::Asks)
+}
+
 /// A state in a few words.
 pub fn state_words(state: ProposalState) -> &'static str {
     match state {
@@ -187,7 +193,7 @@ pub fn list(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let last = rows.last().map(|row| row.row).unwrap_or_default();
     let more = rows.len() == PAGE;
     let lines = rows.iter().map(|row| {
-        let turn = if row.ours { "yours" } else { "" };
+        let turn = if waits_for_people(row) { "yours" } else { "" };
         vec![
             link(row),
             text(&row.kind),
