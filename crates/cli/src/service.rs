@@ -221,9 +221,16 @@ fn restored(path: &Path, as_json: bool) -> Result<(), Error> {
         format!("  {:20}  {:28}  {}", account.name, account.state.words(), roles.join(", "))
     };
     let lines: Vec<String> = accounts.iter().map(line).collect();
+    let auto = match settings.policy.auto.is_empty() {
+        true => String::new(),
+        false => format!(
+            " Rules consent (policy.auto) when somebody has accepted them again: tacit service accept {}.",
+            path.display()
+        ),
+    };
     output::print(&format!(
-        "The copy of {day} may be used. Everybody signs in anew. Accounts and roles are those of that day; \
-         end who is gone since (tacit service account end, take):\n{}",
+        "The copy of {day} may be used. Everybody signs in anew.{auto} Accounts and roles are those of that \
+         day; end who is gone since (tacit service account end, take):\n{}",
         lines.join("\n")
     ))
 }

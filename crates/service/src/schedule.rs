@@ -564,8 +564,27 @@ pub fn why_waiting(house: &Arc<House>, row: &ProposalRow, sees_rules: bool) -> R
     let agreed = look.view.standings.iter().all(statements::Standing::has_consented);
     match look.view.next_run(look.me).filter(|_| agreed && !look.view.state().is_final()) {
         Some(run) => waits_for(&look, run, sees_rules),
-        None => Ok(None),
+        None => Ok(awaits_words(&look)),
     }
+}
+
+/// Of whom a run for which all are ready waits to hear how far it has what was said.
+fn awaits_words(look: &Look<'_>) -> Option<String> {
+    let (run, said) = look.view.standings[look.me].runs().last_key_value()?;
+    let is_offered = !said.started && said.ended.is_none() && !look.view.state().is_final();
+    if !is_offered || offers(look, *run).iter().any(Option::is_none) {
+        return None;
+    }
+    let name = |peer: KeyFingerprint| match peer_of(&look.settings, &peer) {
+        Some((name, _)) => name.to_owned(),
+        None => peer.short(),
+    };
+    let awaited = otherwise::awaited(look.house, &look.record, *run);
+    let names: Vec<String> = awaited.into_iter().map(name).collect();
+    (!names.is_empty()).then(|| {
+        let names = names.join(", ");
+        format!("all are ready, and of {names} it is not known yet that all have the same of what was said")
+    })
 }
 
 /// When the next run of a proposal begins after one that has failed now, the last of `runs`: soon, then later

@@ -19,6 +19,7 @@ mod requests;
 mod runs;
 mod second;
 mod sessions;
+mod shelf;
 mod studies;
 #[cfg(test)]
 mod studies_tests;
@@ -31,7 +32,7 @@ mod unheard;
 pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
-pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight, OwnConsent};
+pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight, OwnConsent, RULES_OF_BEFORE};
 pub use drafts::{DataRead, DraftRow};
 pub use feed::FeedPlace;
 pub use requests::SealRequest;
@@ -47,12 +48,12 @@ pub use unheard::UNHEARD;
 
 use base::Error;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use shelf::RecordShelf;
 use std::fs::OpenOptions;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
-use studies::RecordShelf;
 use tokio::sync::watch;
 
 /// How long a writer waits for another process, such as `tacit service account`.

@@ -27,6 +27,8 @@ pub enum Objection {
     UsedUp,
     /// There are as many notes as there may be.
     Notes,
+    /// There is as much of it as a proposal holds.
+    Full,
     /// Another party has said two things under one number.
     Frozen,
     /// The proposal is too old for a consent, or the own consent for a run.
@@ -48,6 +50,7 @@ impl fmt::Display for Objection {
             Self::OthersNotThere => "another party is not ready for this run, or has left it",
             Self::UsedUp => "all runs that the parties agreed to are used up: propose again",
             Self::Notes => "this party has written as many notes as a proposal holds",
+            Self::Full => "this party has said as much of it as a proposal holds: propose again",
             Self::Frozen => {
                 "a party has said two things under one number: nothing more is said on this proposal. Both \
                  are kept; speak with its operator"

@@ -13,6 +13,7 @@ mod acts;
 mod body;
 pub mod fuzzing;
 mod guard;
+mod limits;
 #[cfg(test)]
 mod model_tests;
 mod record;
@@ -47,6 +48,13 @@ pub const RUNS_ANEW: u8 = 5;
 pub const RUNS_IN_ALL: u32 = 1_000;
 /// Statements of one party on one proposal.
 pub const CHAIN_STATEMENTS: u32 = 8_192;
+/// Bytes of one party's words about runs on an open proposal, after which it begins no further one: a
+/// thousand runs of two parties have fewer.
+pub const RUN_BYTES: usize = 5 << 18;
+/// Runs that a party may begin on a proposal before all consents were heard.
+pub const EARLY_RUNS: usize = 8;
+/// Words about the log of each other party on an open proposal: one a day, for longer than it can be open.
+pub const WITNESSES: usize = 256;
 /// Spans of time in one statement.
 pub const WINDOWS: usize = 8;
 /// Lines of debits in one `ended`.

@@ -4,7 +4,7 @@
 //!
 //! What must hold: parties that hold the same statements show the same state; a final state never changes, at
 //! anybody; while it is open somebody can act, and those who are named as awaited can; what may be said
-//! counts. Rules that were bent must break one of them.
+//! counts, and is heard by everybody in the end. Rules that were bent must break one of them.
 
 use crate::acts::{Act, ProposalState, ProposalView, RunOutcome, Standing};
 use base::Seed;
@@ -14,11 +14,17 @@ use std::collections::HashSet;
 #[derive(Clone, Copy)]
 struct ModelRules {
     may: fn(&ProposalView, usize, Act) -> bool,
+    /// Whether a listener keeps what a speaker says now; else it comes again later.
+    keeps: fn(&ProposalView, usize, Act) -> bool,
     state: fn(&ProposalView) -> (ProposalState, u8),
 }
 
-const REAL: ModelRules =
-    ModelRules { may: |view, party, act| view.may(party, act).is_ok(), state: |view| (view.state(), 0) };
+/// A receiver keeps none of what is early, which is stricter than the few that it does.
+const REAL: ModelRules = ModelRules {
+    may: |view, party, act| view.may(party, act).is_ok(),
+    keeps: |view, _, act| !view.is_early(act),
+    state: |view| (view.state(), 0),
+};
 
 /// Who has said what, and how much of it each has heard.
 #[derive(Clone)]
@@ -88,12 +94,13 @@ impl World {
     fn moves(&self, bounds: Bounds, rules: ModelRules) -> Vec<Move> {
         let mut all = Vec::new();
         for party in self.parties() {
-            for speaker in self.parties() {
-                if speaker != party && self.heard[party][speaker] < self.chains[speaker].len() {
+            let view = self.view(party);
+            for speaker in self.parties().filter(|speaker| *speaker != party) {
+                let next = self.chains[speaker].get(self.heard[party][speaker]);
+                if next.is_some_and(|act| (rules.keeps)(&view, speaker, *act)) {
                     all.push(Move::Hear { listener: party, speaker });
                 }
             }
-            let view = self.view(party);
             let may = |act: &Act| (rules.may)(&view, party, *act) && self.can_be(party, *act);
             let acts = candidates(&view, party, bounds).into_iter();
             all.extend(acts.filter(may).map(|act| Move::Say { speaker: party, act }));
@@ -172,7 +179,8 @@ fn check(world: &World, moves: &[Move], bounds: Bounds, rules: ModelRules) -> Re
         }
     }
     if !world.is_quiet() {
-        return Ok(());
+        let hears = moves.iter().any(|step| matches!(step, Move::Hear { .. }));
+        return if hears { Ok(()) } else { Err(tell("what was said is never heard")) };
     }
     if states.iter().any(|state| *state != states[0]) {
         return Err(tell("same statements, other states"));
@@ -327,6 +335,14 @@ fn without_an_end_of_what_never_began_nobody_can_act() {
     };
     let wrong = broken(bent);
     assert!(wrong.contains("are awaited and cannot act"), "{wrong}");
+}
+
+/// Whoever has withdrawn meanwhile would keep nothing more of what was said rightly before.
+#[test]
+fn who_keeps_only_what_may_be_said_by_its_own_view_never_hears_the_rest() {
+    let bent = ModelRules { keeps: |view, party, act| view.may(party, act).is_ok(), ..REAL };
+    let wrong = broken(bent);
+    assert!(wrong.contains("never heard"), "{wrong}");
 }
 
 #[test]

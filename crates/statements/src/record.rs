@@ -261,6 +261,9 @@ impl ProposalRecord {
         if self.has_run_out(me, at_ms, said) {
             return Err(Objection::RanOut);
         }
+        if self.is_full(me, said) {
+            return Err(Objection::Full);
+        }
         self.view().may(me, act)
     }
 

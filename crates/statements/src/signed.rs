@@ -1,5 +1,5 @@
-//! A statement with its author's signature. One that exists was signed: there is no other way to make or read
-//! one.
+//! A statement with its author's signature. One that exists was signed: there is no other way to make one, or
+//! to read one the first time.
 
 use crate::body::StatementBody;
 use crate::said::Said;
@@ -40,6 +40,26 @@ impl SignedStatement {
     /// # Errors
     /// When the bytes are none, or a signature does not hold.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
+        let statement = Self::read_again(bytes)?;
+        let malformed = |what| Error::new(At::default(), Fault::Malformed(what));
+        let Self { body, digest, signature } = &statement;
+        if !has_signed(&body.author, &[&SIGNED[..], digest].concat(), signature) {
+            return Err(malformed("statement whose signature is not its author's"));
+        }
+        if let Said::Consent(terms) = &body.said
+            && let Some(seal) = &terms.seal
+            && !seal.is_of(&ConsentRequest::of(body, terms))
+        {
+            return Err(malformed("consent whose steward's signature does not hold"));
+        }
+        Ok(statement)
+    }
+
+    /// The same of bytes that [`Self::read`] has read before: no signature is checked a second time.
+    ///
+    /// # Errors
+    /// When the bytes are no statement.
+    pub fn read_again(bytes: &[u8]) -> Result<Self, Error> {
         let malformed = |what| Error::new(At::default(), Fault::Malformed(what));
         if bytes.len() > SIGNED_BYTES {
             let (met, cap) = (bytes.len() as u64, SIGNED_BYTES as u64);
@@ -54,15 +74,6 @@ impl SignedStatement {
         let digest = body.digest();
         if body.encode() != body_bytes {
             return Err(malformed("statement in another form"));
-        }
-        if !has_signed(&body.author, &[&SIGNED[..], &digest].concat(), signature) {
-            return Err(malformed("statement whose signature is not its author's"));
-        }
-        if let Said::Consent(terms) = &body.said
-            && let Some(seal) = &terms.seal
-            && !seal.is_of(&ConsentRequest::of(&body, terms))
-        {
-            return Err(malformed("consent whose steward's signature does not hold"));
         }
         Ok(Self { body, digest, signature: *signature })
     }

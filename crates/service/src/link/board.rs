@@ -272,6 +272,12 @@ impl LinkBoard {
         Some(TakenLink { connection, place })
     }
 
+    /// As if the peer had told where its log stands.
+    #[cfg(test)]
+    pub(crate) fn pretend_log(&self, peer: KeyFingerprint, entry: u64) {
+        self.lock().entry(peer).or_default().standing.log = Some((entry, [entry.to_le_bytes()[0]; 32]));
+    }
+
     /// Whether a connection still is the link.
     pub(super) fn is(&self, peer: &KeyFingerprint, connection: u64) -> bool {
         let link = self.of(peer);

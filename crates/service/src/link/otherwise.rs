@@ -24,12 +24,19 @@ pub(super) fn notice(
     theirs: Vec<(ProposalId, Vec<StatementHead>)>,
 ) -> Result<(), Error> {
     let own = house.identity().map(net::Identity::fingerprint);
-    let is_third = |head: &StatementHead| head.author != peer && Some(head.author) != own;
-    let several = theirs.into_iter().filter(|(_, heads)| heads.iter().any(is_third)).collect::<Vec<_>>();
-    for (id, heads) in &several {
-        if let Some(author) = house.store().has_otherwise(id, peer, heads)? {
-            hold(house, id, (author, peer))?;
+    let mut several = Vec::new();
+    for (id, mut heads) in theirs {
+        // A peer speaks of the parties of its own studies, and of us nobody says what we signed.
+        let parties = house.store().parties(&id)?;
+        if parties.len() < 3 || !parties.contains(&peer) {
+            continue;
         }
+        heads.retain(|head| parties.contains(&head.author));
+        let thirds: Vec<_> = heads.iter().filter(|head| Some(head.author) != own).copied().collect();
+        if let Some(author) = house.store().has_otherwise(&id, peer, &thirds)? {
+            hold(house, &id, (author, peer))?;
+        }
+        several.push((id, heads));
     }
     house.links().keep_heads(peer, several);
     Ok(())
@@ -66,9 +73,10 @@ pub fn hold(
 /// Who has said something else here than to whom, as far as others have told since this service began.
 #[must_use]
 pub fn found(house: &House, record: &ProposalRecord) -> Vec<(KeyFingerprint, KeyFingerprint)> {
+    let own = house.identity().map(net::Identity::fingerprint);
     let mut all = Vec::new();
     for (peer, heads) in of_others(house, record) {
-        let differs = |head: &&StatementHead| is_otherwise(record, head);
+        let differs = |head: &&StatementHead| Some(head.author) != own && is_otherwise(record, head);
         all.extend(heads.iter().filter(differs).map(|head| (head.author, peer)));
     }
     all
@@ -94,7 +102,16 @@ pub fn is_agreed(house: &House, record: &ProposalRecord, run: u32) -> Result<boo
     if tells {
         house.store().ring();
     }
-    Ok(of_others(house, record).all(|(peer, heads)| has_the_same(record, run, peer, &heads)))
+    Ok(awaited(house, record, run).is_empty())
+}
+
+/// The others that have not said yet that they have the same as this side, up to the word that each is ready
+/// for a run; nobody where two parties alone begin it.
+#[must_use]
+pub fn awaited(house: &House, record: &ProposalRecord, run: u32) -> Vec<KeyFingerprint> {
+    let several = record.parties().len() >= 3;
+    let others = of_others(house, record).filter(|_| several);
+    others.filter(|(peer, heads)| !has_the_same(record, run, *peer, heads)).map(|(peer, _)| peer).collect()
 }
 
 /// The other parties, each with what it last said of all chains.

@@ -361,7 +361,7 @@ pub(super) fn compare(
 }
 
 /// Keeps what came. What the rules refuse is answered by who begins runs, at its next look.
-fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessage, Error> {
+pub(super) fn absorb(house: &House, peer: KeyFingerprint, bytes: &[u8]) -> Result<LinkMessage, Error> {
     let settings = house.rules().settings;
     let no = |digest, from, code: &str| LinkMessage::No { digest, from, code: code.to_owned() };
     let (Some((name, rules)), Some(identity)) = (peer_of(&settings, &peer), house.identity()) else {

@@ -1,9 +1,12 @@
 //! Two services in one process, over real TLS.
 
 use super::*;
-use crate::store::{Absorbed, PAGE, PeerSender, ProposalFilter, Speaker};
+use crate::store::{Absorbed, ConsentRight, OwnConsent, PAGE, PeerSender, ProposalFilter, Speaker};
 use net::Identity;
-use statements::{ClosingCode, ClosingReason, ProposalState, ProposedStudy, Said};
+use statements::{
+    ClosingCode, ClosingReason, ConsentTerms, ProposalId, ProposalState, ProposedStudy, RunOffer, Said,
+    StatementHead,
+};
 use std::path::Path;
 use std::time::Instant;
 
@@ -268,6 +271,141 @@ fn who_tells_two_others_different_things_is_noticed_and_no_run_begins() {
     runtimes.into_iter().for_each(|(runtime, _)| runtime.shutdown_background());
 }
 
+/// What waits at one for another arrives there.
+fn hears(to: &House, from: &House) {
+    let (key, author) = (own(to).fingerprint(), own(from).fingerprint());
+    let sender = PeerSender { name: "another", key: author, most_open: 9, most_per_day: 9 };
+    for row in from.store().unsent(key, &[], 100).expect("reads") {
+        let bytes = from.store().statement(&row.digest).expect("reads").expect("there");
+        let taken = to.store().absorb(key, sender, now_ms(), &bytes).expect("kept");
+        assert!(matches!(taken, Absorbed::Have { .. }), "{taken:?}");
+        from.store().had(key, &row.digest, now_ms()).expect("written");
+    }
+}
+
+fn all_hear(houses: &[Arc<House>]) {
+    for to in houses {
+        let others = houses.iter().filter(|from| !Arc::ptr_eq(from, to));
+        others.for_each(|from| hears(to, from));
+    }
+}
+
+/// All consent to what is proposed, and are ready.
+fn all_ready(houses: &[Arc<House>], id: &ProposalId) {
+    let (charges, words) = (Vec::new(), statements::digest_of_words("read"));
+    let data = statements::commit_to_data(&[1; 32], &[2; 32], None);
+    let (expires_ms, windows) = (now_ms() + 3_600_000, Vec::new());
+    let (program, runs, persons, seal) = ([2; 32], 2, 1, None);
+    let terms = ConsentTerms { program, charges, words, data, expires_ms, windows, runs, persons, seal };
+    let (by, data, words) = (crate::store::COMMAND_LINE.to_owned(), "trial".to_owned(), "read".to_owned());
+    let (salt, tag, version) = ([1; 32], [2; 32], [3; 32]);
+    let kept = OwnConsent { by, data, salt, tag, version, words, after: 0, taken: None, lineage: None };
+    let right = ConsentRight { rules: None, stewards: &[], separate: true, approval: None, keys: &[] };
+    for house in houses {
+        house.store().consent(speaker(house), id, terms.clone(), &kept, &right).expect("consents");
+    }
+    all_hear(houses);
+    let latest_ms = now_ms() + 600_000;
+    let offer = RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms, port: 0 };
+    for house in houses {
+        house.store().offer_run(speaker(house), id, offer).expect("ready");
+    }
+    all_hear(houses);
+}
+
+/// A run of three waits for what each says of what all have said, and says for whom. What a peer says of
+/// somebody who takes no part, or of this side's own words, holds nothing.
+#[test]
+fn a_run_of_three_says_whom_it_waits_for_and_no_peer_says_what_we_signed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (paths, _, text) = three(folder.path());
+    let houses = paths.map(|path| Arc::new(House::open(&path).expect("opens")));
+    let (note, windows, expires_ms) = (String::new(), Vec::new(), now_ms() + 3_600_000);
+    let proposed = ProposedStudy { text, program: [2; 32], note, expires_ms, windows, nonce: [1; 16] };
+    let id = houses[0].store().propose(speaker(&houses[0]), proposed).expect("proposes").id();
+    all_hear(&houses);
+    all_ready(&houses, &id);
+    let [first, second, third] = &houses;
+    let row = || second.store().proposal(&id).expect("reads").expect("there");
+    let why = || crate::schedule::why_waiting(second, &row(), true).expect("looks");
+    let heads = |house: &House| house.store().heads_of(&id).expect("reads");
+    let tell = |house: &House, heads| {
+        otherwise::notice(second, own(house).fingerprint(), vec![(id, heads)]).expect("kept");
+    };
+    assert!(why().is_some_and(|why| why.contains("of p0, p2 it is not known yet")), "{:?}", why());
+    tell(first, heads(first));
+    assert!(why().is_some_and(|why| why.contains("of p2 it is not known yet")), "{:?}", why());
+    let mut bent = heads(third);
+    let of_us = bent.iter_mut().find(|head| head.author == own(second).fingerprint()).expect("there");
+    of_us.digest = [9; 32];
+    bent.push(StatementHead { author: KeyFingerprint::from_bytes([5; 16]), count: 1, digest: [1; 32] });
+    tell(third, bent);
+    let record = second.store().standing(&id).expect("reads").expect("there");
+    assert_eq!((row().held, otherwise::found(second, &record)), (None, Vec::new()));
+    assert!(!otherwise::is_agreed(second, &record, 1).expect("looks"), "nor does the run begin");
+    assert_eq!(row().held, None);
+    tell(third, heads(third));
+    assert_eq!(why(), None);
+    assert!(otherwise::is_agreed(second, &record, 1).expect("looks"));
+}
+
+/// Of a study of two there is no third party of whom a peer could have heard something else.
+#[test]
+fn in_a_study_of_two_nobody_has_told_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    propose(&houses, 1);
+    let id = houses[0].store().list(&ProposalFilter::default(), None).expect("reads")[0].id;
+    let mut heads = houses[0].store().heads_of(&id).expect("reads");
+    heads[0].digest = [9; 32];
+    heads.push(StatementHead { author: KeyFingerprint::from_bytes([5; 16]), count: 1, digest: [1; 32] });
+    otherwise::notice(&houses[0], own(&houses[1]).fingerprint(), vec![(id, heads)]).expect("kept");
+    assert_eq!(houses[0].store().proposal(&id).expect("reads").expect("there").held, None);
+}
+
+/// Puts a copy of the first one's store back; that one.
+fn put_back(at: &Path, copy: &Path) -> House {
+    let home = at.join("registry");
+    for file in ["service.db", "service.db-wal", "service.db-shm"] {
+        let _ = std::fs::remove_file(home.join(file));
+    }
+    std::fs::copy(copy, home.join("service.db")).expect("put back");
+    let store = crate::store::Store::open(&home.join("service.db")).expect("opens");
+    store.use_copy("today", now_ms() / 1_000).expect("restored");
+    drop(store);
+    House::open(&home.join("service.toml")).expect("opens")
+}
+
+/// That a peer has more of what was said here is proven by what it gives back, for that study and once.
+#[test]
+fn what_cannot_be_kept_or_was_given_back_before_proves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let houses = two(folder.path(), "");
+    propose(&houses, 1);
+    let id = houses[0].store().list(&ProposalFilter::default(), None).expect("reads")[0].id;
+    let copy = folder.path().join("copy.db");
+    houses[0].store().copy_to(&copy, now_ms() / 1_000).expect("copied");
+    for text in ["one", "two"] {
+        houses[0].store().say(speaker(&houses[0]), &id, Said::Note(text.to_owned())).expect("says");
+    }
+    let [us, peer] = [0, 1].map(|side: usize| own(&houses[side]).fingerprint());
+    let lost = houses[0].store().said_by(&id, us, 1).expect("reads");
+    drop(houses);
+    let house = put_back(folder.path(), &copy);
+    house.store().heard(peer, &[], &[]).expect("written");
+    let gives = |bytes: &[u8]| {
+        talk::absorb(&house, peer, bytes).expect("looks");
+        house.links().has_given_back(peer)
+    };
+    assert_eq!(gives(&lost[1]), [], "one before it is missing: nobody keeps it");
+    assert_eq!(gives(&lost[0]), [id]);
+    assert_eq!(gives(&lost[0]), [], "it is there");
+    assert!(!house.store().heard(peer, &[id], &[]).expect("written"), "an old proof is none");
+    assert_eq!(gives(&lost[1]), [id]);
+    assert!(house.store().heard(peer, &[id], &[id]).expect("written"));
+    assert!(house.store().is_unheard(&id).expect("reads"));
+}
+
 #[test]
 fn a_flood_is_counted_not_stored() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -433,14 +571,7 @@ fn a_store_that_was_put_back_says_nothing_before_it_has_what_it_had_said() {
     until("the note", || count(&houses[1]) == 2);
     first.shutdown_background();
     drop(houses);
-    let home = folder.path().join("registry");
-    for file in ["service.db", "service.db-wal", "service.db-shm"] {
-        let _ = std::fs::remove_file(home.join(file));
-    }
-    std::fs::copy(&copy, home.join("service.db")).expect("put back");
-    let store = crate::store::Store::open(&home.join("service.db")).expect("opens");
-    store.use_copy("today", now_ms() / 1_000).expect("restored");
-    drop(store);
+    drop(put_back(folder.path(), &copy));
     let again = opened(folder.path());
     assert_eq!(count(&again[0]), 1);
     let why = note(&again[0], "another").expect_err("it would be a second word").to_string();

@@ -27,6 +27,8 @@ use study::party::{AgreedBounds, AgreedCharge};
 
 /// How often the end of a process is looked for.
 const LOOK: Duration = Duration::from_millis(50);
+/// What a process says once it computes.
+const COMPUTES: [&str; 4] = ["stage", "stage-done", "units", "progress"];
 /// Least time between two lines of progress that are kept.
 const LINE_EVERY: Duration = Duration::from_millis(500);
 /// Bytes of a line, and of what a process prints in the end.
@@ -437,8 +439,9 @@ fn error_of(printed: &str) -> [String; 3] {
 }
 
 /// Whether one of the lines says that the answer was stored.
-fn keep_lines(house: &House, id: &ProposalId, run: u32, out: impl Read) -> bool {
+pub(super) fn keep_lines(house: &House, id: &ProposalId, run: u32, out: impl Read) -> bool {
     let (mut stored, mut kept) = (false, None::<Instant>);
+    let (mut computes, mut counted) = (false, false);
     let mut out = BufReader::new(out);
     loop {
         let mut line = String::new();
@@ -449,6 +452,11 @@ fn keep_lines(house: &House, id: &ProposalId, run: u32, out: impl Read) -> bool 
         let line = line.trim_end();
         let Ok(said) = serde_json::from_str::<Value>(line) else { continue };
         stored |= said["event"] == "stored";
+        computes |= said["event"].as_str().is_some_and(|event| COMPUTES.contains(&event));
+        // A server's consent hangs on it: what could not be kept is kept with the next line.
+        if computes && !counted {
+            counted = house.store().computes(id, run).is_ok();
+        }
         let often = said["event"] == "progress" && said["done"] != said["total"];
         if often && kept.is_some_and(|kept| kept.elapsed() < LINE_EVERY) {
             continue;

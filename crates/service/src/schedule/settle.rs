@@ -77,21 +77,19 @@ fn loosen_one(house: &Arc<House>, run: &RunRow) -> Result<(), Error> {
     if run.begun_ms.is_some() {
         return broke_off(house, &run.proposal, run.run);
     }
-    match why_off(house, run)? {
-        Some((outcome, error)) => finish(house, &run.proposal, run.run, outcome, error, &[]),
-        None => Ok(()),
-    }
+    let Some(record) = house.store().standing(&run.proposal)? else { return Ok(()) };
+    let Some(ended) = why_off(house, &record, run)? else { return Ok(()) };
+    // A copy that was put back may lack that it was begun: then its report lies there.
+    let folder = super::job::folder(&house.jobs_folder(), &record);
+    over(house, &run.proposal, run.run, &folder, &ended)
 }
 
-type RunOver<'a> = (RunOutcome, Option<(&'a str, &'a str, &'a str)>);
-
 /// Why an offered run never begins, where that is so whatever others say.
-fn why_off(house: &House, run: &RunRow) -> Result<Option<RunOver<'static>>, Error> {
+fn why_off(house: &House, record: &ProposalRecord, run: &RunRow) -> Result<Option<JobEnd>, Error> {
     let (store, Some(identity)) = (house.store(), house.identity()) else { return Ok(None) };
-    let Some(record) = store.standing(&run.proposal)? else { return Ok(None) };
     let (view, me) = (record.view(), record.place(&identity.fingerprint()));
     if view.state().is_final() {
-        return Ok(Some((RunOutcome::Stopped, None)));
+        return Ok(Some(JobEnd { stored: false, stopped: true, error: None }));
     }
     // What a copy that was put back took back has gone on.
     let mine = me.map(|me| view.standings[me].runs());
@@ -101,7 +99,9 @@ fn why_off(house: &House, run: &RunRow) -> Result<Option<RunOver<'static>>, Erro
     });
     let ran_out = || now_ms() > run.made_ms.saturating_add(super::OFFER_MS);
     if is_past || (ran_out() && store.is_unheard(&run.proposal)?) {
-        return Ok(Some((RunOutcome::Failed, Some(super::NOT_READY))));
+        let (kind, code, message) = super::NOT_READY;
+        let error = Some([kind, code, message].map(str::to_owned));
+        return Ok(Some(JobEnd { stored: false, stopped: false, error }));
     }
     Ok(None)
 }
@@ -136,8 +136,6 @@ fn finish(
         _ if row.state.is_final() => (None, 0),
         (RunOutcome::Answered | RunOutcome::Stored, _) => (None, at_ms + 2_000),
         (RunOutcome::Stopped, _) => (Some(STOPPED), 0),
-        // A person's word stands, also where the run failed of itself before it was heard.
-        (RunOutcome::Failed, _) if row.held.as_deref() == Some(STOPPED) => (Some(STOPPED), 0),
         // Only a connection, or a peer that had ended, gets better by itself.
         (RunOutcome::Failed, "peer") => (None, next_try(&store.runs(id)?, at_ms)),
         (RunOutcome::Failed, kind) => (Some(kind), 0),
@@ -160,6 +158,13 @@ pub fn tell(house: &Arc<House>, id: &ProposalId, run: u32) -> Result<(), Error> 
     let (Some(over), Some(me)) = (over, record.place(&own)) else { return Ok(()) };
     let named = |outcome: &RunOutcome| over.outcome.as_deref() == Some(outcome.name());
     let Some(outcome) = RunOutcome::ALL.into_iter().find(named) else { return Ok(()) };
+    // Of an answer without `started`, which nobody can give back, others hear that it failed: a run that goes
+    // on from it costs nothing.
+    let begun = record.place(&own).and_then(|me| record.view().standings[me].runs().get(&run).copied());
+    let outcome = match begun {
+        Some(begun) if outcome.has_answer() && !begun.started => RunOutcome::Failed,
+        _ => outcome,
+    };
     // What was said on a proposal that is over is not compared, so a copy that was put back could say
     // another thing under a number that was used: only of a process that was there until now it is said.
     let speaks = !row.state.is_final() || house.jobs().run_of(id) == Some(run);

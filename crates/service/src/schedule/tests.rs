@@ -142,9 +142,10 @@ fn a_server_computes_in_as_many_runs_as_it_consented_to() {
     let pair = Pair::new("");
     let (id, _) = served(&pair);
     pair.serves(&id, 2);
-    let line = |run: u32, line: &str| {
-        pair.house.store().keep_line(&id, run, 1, line).expect("kept");
-    };
+    let raw = rusqlite::Connection::open(pair.path("service.db")).expect("opens");
+    let sql = "INSERT INTO runs (proposal, run, port, made_ms) VALUES (?1, ?2, 0, 1)";
+    (1..4).for_each(|run| _ = raw.execute(sql, rusqlite::params![id.0, run]).expect("written"));
+    let line = |run: u32, line: &str| _ = job::keep_lines(&pair.house, &id, run, line.as_bytes());
     let spent = || {
         let row = row(&pair, &id);
         let look = Look::of(&pair.house, &row).expect("looks").expect("there");
@@ -154,6 +155,11 @@ fn a_server_computes_in_as_many_runs_as_it_consented_to() {
     line(2, r#"{"event":"stage","name":"match","rows":0}"#);
     line(2, r#"{"event":"stage-done","name":"match","seconds":1.0,"rows":0,"bytes":9}"#);
     assert_eq!(spent(), None, "one run met nobody, and one computed");
+    // Lines that cannot be kept count none the less.
+    raw.execute_batch(
+        "CREATE TRIGGER full BEFORE INSERT ON run_lines BEGIN SELECT RAISE(ABORT, 'full'); END",
+    )
+    .expect("made");
     line(3, r#"{"event":"stage","name":"match","rows":0}"#);
     let (kind, why) = spent().expect("held");
     assert!(kind == "runs" && why.contains("in 2 runs") && why.contains("proposes the study again"), "{why}");
@@ -385,6 +391,47 @@ fn a_rule_decides_on_one_data_set_that_one_steward_could_decide_on() {
     let look = Look::of(&pair.house, &row).expect("looks").expect("there");
     let why = against_rules(&look).expect("looks").expect("against it");
     assert!(why.contains("policy.auto, which does not name it any more"), "{why}");
+}
+
+/// The copy lacks what a rule consented to since, and who proposed need not give it back.
+#[test]
+fn in_a_copy_no_rule_consents_before_somebody_accepts_it_again() {
+    let pair = Pair::new("");
+    let (id, path) = pair.proposed("A question", "");
+    let hash = path.rsplit('/').next().expect("a hash").to_owned();
+    pair.tightened("max_rho = 0.3", &format!("max_rho = 0.3\nauto = [\"{hash}\"]"));
+    let (store, now) = (pair.house.store(), now_ms() / 1_000);
+    let study = row(&pair, &id).study;
+    let own = pair.we().identity.fingerprint();
+    let may = || store.may_consent_by_rule(&study, "trial", own).expect("reads");
+    assert!(may());
+    store.use_copy("today", now + 1).expect("restored");
+    assert!(!may());
+    store.heard(pair.peer.fingerprint(), &[], &[]).expect("written");
+    super::look(&pair.house, false).expect("looks");
+    assert!(store.weighed(&id).expect("reads").is_none(), "no file is read for it");
+    // Nor does what was weighed before the copy was used.
+    let settings = pair.house.rules().settings;
+    let accepted = store.accepted().expect("reads").expect("accepted");
+    let words = "by rule".to_owned();
+    let (by, data) = (BY_RULE.to_owned(), "trial".to_owned());
+    let rules = Some(accepted.hash);
+    let order = AgreeOrder { by, id, data, runs: 2, days: 30, words, rules };
+    let program = store.standing(&id).expect("reads").expect("there").proposed().program;
+    let weighed = WeighedStudy {
+        tag: base::hex(&[2; 32]),
+        version: base::hex(&[3; 32]),
+        program: base::hex(&program),
+        charges: Vec::new(),
+        rows: 1,
+        refusals: Vec::new(),
+    };
+    let why = agree(store, &settings, &order, &weighed).map(drop).expect_err("of before").to_string();
+    assert!(why.contains("accepted service.toml once more"), "{why}");
+    let act = RecordedAct { at: now + 2, ..pair.act_of("service.toml accepted") };
+    store.accept(&act, &accepted.text, &accepted.hash).expect("accepted");
+    assert!(may());
+    agree(store, &settings, &order, &weighed).expect("by rule");
 }
 
 #[test]

@@ -75,11 +75,30 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn copy_used_ms(&self) -> Result<u64, Error> {
-        let sql = "SELECT coalesce(max(at_ms), 0) FROM audit WHERE actor = ?1 AND action LIKE ?2";
-        let like = format!("{}%{}", COPY_USED.0, COPY_USED.1);
-        let found = self.read(|connection| {
-            connection.query_row(sql, params![COMMAND_LINE, like], |row| row.get::<_, i64>(0))
-        })?;
-        Ok(found.unsigned_abs())
+        self.read(copy_used_ms)
     }
+
+    /// Whether nobody has accepted rules since it was said last that a copy is the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn accepted_before_copy(&self) -> Result<bool, Error> {
+        self.read(accepted_before_copy)
+    }
+}
+
+fn copy_used_ms(connection: &Connection) -> Result<u64, rusqlite::Error> {
+    let sql = "SELECT coalesce(max(at_ms), 0) FROM audit WHERE actor = ?1 AND action LIKE ?2";
+    let like = format!("{}%{}", COPY_USED.0, COPY_USED.1);
+    let found = connection.query_row(sql, params![COMMAND_LINE, like], |row| row.get::<_, i64>(0))?;
+    Ok(found.unsigned_abs())
+}
+
+/// What a rule consented to since the copy was made is not in it, and whoever proposed need not give it back:
+/// a rule would consent once more.
+pub(super) fn accepted_before_copy(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let used_ms = copy_used_ms(connection)?;
+    let accepted = "SELECT max(at) FROM accepted";
+    let at = connection.query_row(accepted, [], |row| row.get::<_, Option<i64>>(0))?;
+    Ok(used_ms > 0 && at.is_none_or(|at| at.unsigned_abs().saturating_mul(1_000) <= used_ms))
 }

@@ -2,6 +2,7 @@
 //! Between a click and the signature files are read, which may take long.
 
 use super::accounts::{grants_of, living_in};
+use super::backup::accepted_before_copy;
 use super::studies::{failed, say_in};
 use super::{ALREADY_OPEN, COMMAND_LINE, RecordedAct, Speaker, Store, write_down};
 use crate::agree::BY_RULE;
@@ -17,6 +18,11 @@ use study::StudyHash;
 
 const CHANGED: &str = "the rules, or who may decide, changed while the files were read, so nothing was \
                        signed: read the study again";
+
+/// Why no rule consents in a store that is a copy of before.
+pub const RULES_OF_BEFORE: &str = "a copy of the store is used, and what rules consented to since it was made \
+                                   is unknown: they consent again when somebody has accepted service.toml \
+                                   once more";
 
 /// How long the word of the first of two stewards counts.
 const APPROVAL_SECONDS: u64 = 7 * 86_400;
@@ -112,6 +118,9 @@ impl Store {
         self.within_one(|write| {
             if !holds(write, id, own, right, speaker.at_ms / 1_000).map_err(failed)? {
                 return Err(Error::refused(CHANGED));
+            }
+            if own.by == BY_RULE && accepted_before_copy(write).map_err(failed)? {
+                return Err(Error::refused(RULES_OF_BEFORE));
             }
             if own.by == BY_RULE
                 && let Some(known) = &known
@@ -218,7 +227,8 @@ impl Store {
     }
 
     /// Whether a rule may consent to a study: it has not done so with this data set, and nothing of the study
-    /// was refused or withdrawn here. Else whoever proposes could go on until the budget is gone.
+    /// was refused or withdrawn here. Else whoever proposes could go on until the budget is gone. In a copy
+    /// that was put back rules consent to nothing before somebody accepts them again.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -228,7 +238,9 @@ impl Store {
         data: &str,
         own: KeyFingerprint,
     ) -> Result<bool, Error> {
-        self.read(|connection| is_first_by_rule(connection, study, data, own))
+        self.read(|connection| {
+            Ok(!accepted_before_copy(connection)? && is_first_by_rule(connection, study, data, own)?)
+        })
     }
 
     /// Who has agreed, where two have to, so shortly ago that it counts.

@@ -137,8 +137,12 @@ impl Store {
             if write.execute(sql, values).map_err(failed)? == 0 {
                 return Ok(None);
             }
-            let hold = "UPDATE proposals SET held = ?2, next_ms = ?3 WHERE id = ?1";
-            write.execute(hold, params![id.0, left.held, left.next_ms.cast_signed()]).map_err(failed)?;
+            // What a person, or a look, held meanwhile stays held.
+            let hold = "UPDATE proposals SET next_ms = ?3, held = CASE WHEN ?4 AND open \
+                        AND held IN ('stopped', 'told') THEN held ELSE ?2 END WHERE id = ?1";
+            let is_open = !end.outcome.has_answer();
+            let values = params![id.0, left.held, left.next_ms.cast_signed(), is_open];
+            write.execute(hold, values).map_err(failed)?;
             let (to, at_s) = (record.study().full(), at_ms / 1_000);
             write_down(write, &RecordedAct { by: SERVICE, what: outcome, to: &to, at: at_s })?;
             for (name, content) in left.files {
@@ -162,13 +166,21 @@ impl Store {
         self.read(|connection| connection.prepare_cached(&sql)?.query_map([id.0], run_row)?.collect())
     }
 
-    /// How many runs of a proposal the own process has computed in: it said so of a stage.
+    /// Keeps that the own process of a run computes.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn computes(&self, id: &ProposalId, run: u32) -> Result<(), Error> {
+        let sql = "UPDATE runs SET computed = 1 WHERE proposal = ?1 AND run = ?2";
+        self.change(|write| write.execute(sql, params![id.0, run]).map(drop))
+    }
+
+    /// How many runs of a proposal the own process has computed in.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn computed_runs(&self, id: &ProposalId) -> Result<u64, Error> {
-        let sql = "SELECT count(DISTINCT run) FROM run_lines WHERE proposal = ?1 AND json_valid(line) \
-                   AND json_extract(line, '$.event') IN ('stage', 'stage-done', 'units', 'progress')";
+        let sql = "SELECT count(*) FROM runs WHERE proposal = ?1 AND computed";
         self.read(|connection| connection.query_row(sql, [id.0], |row| row.get::<_, i64>(0)))
             .map(i64::unsigned_abs)
     }

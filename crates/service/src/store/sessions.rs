@@ -1,7 +1,6 @@
 //! Sessions: who is signed in. The store has a hash of each cookie.
 
 use super::accounts::{grants_of, living_in};
-use super::tries::{hashed, tried_by_proxy};
 use super::{RecordedAct, Store};
 use crate::roles::Grant;
 use crate::secrets::{SecretToken, TokenUse};
@@ -67,11 +66,7 @@ impl Store {
             let sql = "INSERT INTO sessions (hash, account, begun, seen, proven) VALUES (?1, ?2, ?3, ?4, ?4)";
             let hash = token.hash(TokenUse::Session);
             transaction.execute(sql, params![hash, account, begun.cast_signed(), act.at.cast_signed()])?;
-            most(transaction, account)?;
-            let names = [act.to, &tried_by_proxy(act.to)].map(hashed);
-            transaction
-                .execute("DELETE FROM tries WHERE name IN (?1, ?2)", params![names[0], names[1]])
-                .map(Some)
+            most(transaction, account).map(Some)
         })?;
         Ok(begun.map(|_| token))
     }

@@ -5,6 +5,7 @@
 //! all or nothing, before anything is sent. What another party says is stored before it is acknowledged.
 
 use super::consents::TAKE_DATA;
+use super::shelf::{KnownRecord, load};
 use super::unheard::{UNHEARD, is_unheard};
 use super::{RecordedAct, Store};
 use base::{Error, hex};
@@ -13,8 +14,6 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use statements::{
     KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said, SignedStatement,
 };
-use std::collections::HashMap;
-use std::sync::Arc;
 use study::{StudyFile, StudyHash};
 
 /// Rows of a page of a list.
@@ -272,23 +271,6 @@ impl Store {
         Ok(self.known(id)?.map(|known| known.record.clone()))
     }
 
-    /// The same, as it is kept: each statement's signature is checked once in the life of the process.
-    pub(super) fn known(&self, id: &ProposalId) -> Result<Option<Arc<KnownRecord>>, Error> {
-        let shelf = || self.shelf.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let held = shelf().get(id);
-        // Outside of any transaction, so all that is read here stays; signatures are checked while others
-        // have the connection.
-        let rows = rows_after(&self.lock(), id, held.as_deref())?;
-        let found = match held {
-            Some(held) if rows.is_empty() => Some(held),
-            held => grown(held.as_deref(), rows)?.map(Arc::new),
-        };
-        if let Some(found) = &found {
-            shelf().put(*id, found.clone());
-        }
-        Ok(found)
-    }
-
     /// The canonical text of a study that was proposed here, by any proposal of it.
     ///
     /// # Errors
@@ -504,94 +486,6 @@ fn values_after(values: &mut Vec<rusqlite::types::Value>, value: String) -> Stri
     format!("?{}", values.len())
 }
 
-/// All that was said about a proposal, checked, up to a row.
-#[derive(Clone)]
-pub struct KnownRecord {
-    /// What it comes to.
-    pub(super) record: ProposalRecord,
-    /// The newest statement's.
-    row: i64,
-    /// Of all statements.
-    bytes: usize,
-}
-
-/// Proposals that were read and checked before, and when each was last asked for.
-#[derive(Default)]
-pub(super) struct RecordShelf {
-    all: HashMap<ProposalId, (Arc<KnownRecord>, u64)>,
-    bytes: usize,
-    asked: u64,
-}
-
-impl RecordShelf {
-    /// Bytes of statements that are kept so; what is read takes a few times as much.
-    const BYTES: usize = 2 << 20;
-
-    fn get(&self, id: &ProposalId) -> Option<Arc<KnownRecord>> {
-        self.all.get(id).map(|(known, _)| known.clone())
-    }
-
-    /// Keeps what was just asked for. What was asked for longest ago goes where all but the largest are
-    /// beyond the limit: one that is beyond it by itself, as a peer can make one, throws out no others.
-    fn put(&mut self, id: ProposalId, known: Arc<KnownRecord>) {
-        self.asked += 1;
-        self.bytes += known.bytes;
-        if let Some((before, _)) = self.all.insert(id, (known, self.asked)) {
-            self.bytes = self.bytes.saturating_sub(before.bytes);
-        }
-        let largest = self.all.values().map(|(known, _)| known.bytes).max().unwrap_or_default();
-        while self.bytes - largest.min(self.bytes) > Self::BYTES {
-            let oldest = self.all.iter().min_by_key(|(_, (_, asked))| *asked).map(|(id, _)| *id);
-            let Some((gone, _)) = oldest.and_then(|id| self.all.remove(&id)) else { break };
-            self.bytes = self.bytes.saturating_sub(gone.bytes);
-        }
-    }
-}
-
-/// All that was said about a proposal; of what is `known` already only what came after it is read.
-pub(super) fn load(
-    connection: &Connection,
-    id: &ProposalId,
-    known: Option<&KnownRecord>,
-) -> Result<Option<KnownRecord>, Error> {
-    grown(known, rows_after(connection, id, known)?)
-}
-
-/// What was stored about a proposal after what is known, in that order.
-fn rows_after(
-    connection: &Connection,
-    id: &ProposalId,
-    known: Option<&KnownRecord>,
-) -> Result<Vec<(i64, Vec<u8>)>, Error> {
-    let sql = "SELECT row, statement FROM statements WHERE proposal = ?1 AND row > ?2 ORDER BY row";
-    let after = known.map_or(0, |known| known.row);
-    let read = connection.prepare_cached(sql).and_then(|mut select| {
-        let rows =
-            select.query_map(params![id.0, after], |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))?;
-        rows.collect()
-    });
-    read.map_err(failed)
-}
-
-/// What is known with what came after it.
-fn grown(known: Option<&KnownRecord>, rows: Vec<(i64, Vec<u8>)>) -> Result<Option<KnownRecord>, Error> {
-    let mut all = known.cloned();
-    for (row, bytes) in rows {
-        let statement = SignedStatement::read(&bytes)?;
-        match &mut all {
-            None => {
-                let record = ProposalRecord::open(statement).map_err(|why| refused(&why))?;
-                all = Some(KnownRecord { record, row, bytes: bytes.len() });
-            }
-            Some(known) => {
-                known.record.keep(statement).map_err(|why| refused(&why))?;
-                (known.row, known.bytes) = (row, known.bytes + bytes.len());
-            }
-        }
-    }
-    Ok(all)
-}
-
 fn keep(write: &Transaction<'_>, at_ms: u64, statement: &SignedStatement) -> Result<(), Error> {
     trail::keep_statement(write, at_ms, statement).map(drop)
 }
@@ -733,6 +627,7 @@ fn take(
     let (record, changes) = match load(write, &body.proposal, known)? {
         Some(KnownRecord { mut record, .. }) => {
             let forks = record.forks().len();
+            let is_full = record.place(&from.key).is_some_and(|place| record.is_full(place, &body.said));
             let changes = match record.keep(statement.clone()).map_err(no)? {
                 KeptStatement::Known => return Ok(None),
                 // One pair of an author is proof: more would be room that it fills.
@@ -743,6 +638,7 @@ fn take(
                 KeptStatement::New { counts: false } if record.uncounted(&from.key) > UNCOUNTED => {
                     return Err(Untaken::No("limit", 0));
                 }
+                KeptStatement::New { counts: true } if is_full => return Err(Untaken::No("limit", 0)),
                 KeptStatement::New { counts } => counts,
             };
             (record, changes)
@@ -778,7 +674,7 @@ fn used_by(connection: &Connection, peer: KeyFingerprint, now_ms: u64) -> Result
     Ok(PeerUse { open, today, statements, bytes })
 }
 
-fn refused(why: &NotKept) -> Error {
+pub(super) fn refused(why: &NotKept) -> Error {
     Error::input(format!("what the store holds about this proposal does not fit: {why}"))
 }
 

@@ -377,6 +377,25 @@ fn what_a_peer_lost_is_sent_again() {
     assert!(matches!(b.hear(&a)[..], [Absorbed::Have { new: false, .. }]));
 }
 
+/// A person stops a study, or a look holds it, between the end of a process and what is written of it.
+#[test]
+fn what_was_held_while_a_run_ended_stays_held() {
+    let (a, b) = (Side::new(), Side::new());
+    let record = a.store.propose(a.speaker(), proposed(&text([&a, &b]), 1)).expect("proposes");
+    let id = record.id();
+    let (kind, code) = ("peer".to_owned(), String::new());
+    let act = RecordedAct { by: "ann", what: "run stopped", to: "", at: AT / 1_000 };
+    for (run, held) in [(1, STOPPED), (2, "told")] {
+        a.store.hold(&act, &id, Some(held), 0).expect("held");
+        let (outcome, kind, code) = (RunOutcome::Failed, kind.clone(), code.clone());
+        let end = RunEnd { run, outcome, kind, code, debits: Vec::new() };
+        let left = RunLeft { next_ms: 7, ..RunLeft::default() };
+        assert!(a.store.end_run(AT + HOUR, &record, &end, &left).expect("ends"));
+        let row = a.store.proposal(&id).expect("reads").expect("is there");
+        assert_eq!(row.held.as_deref(), Some(held));
+    }
+}
+
 #[test]
 fn of_a_run_the_newest_lines_are_kept() {
     let side = Side::new();

@@ -1,7 +1,8 @@
 //! Proposals on which nothing is said, because a party may have more of what was said here than this store:
 //! it may be an older copy, and another word under a number that was used is proof against its author.
 
-use super::studies::{KnownRecord, failed, load, log, refresh};
+use super::shelf::{KnownRecord, load};
+use super::studies::{failed, log, refresh};
 use super::{Speaker, Store};
 use base::Error;
 use net::KeyFingerprint;
@@ -101,6 +102,19 @@ impl Store {
         let sql = "SELECT EXISTS (SELECT 1 FROM parties JOIN proposals ON proposal = row \
                    WHERE id = ?1 AND party = ?2)";
         self.read(|connection| connection.query_row(sql, params![id.0, party.bytes()], |row| row.get(0)))
+    }
+
+    /// The parties of a proposal; none where it is not here.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn parties(&self, id: &ProposalId) -> Result<Vec<KeyFingerprint>, Error> {
+        let sql = "SELECT party FROM parties JOIN proposals ON proposal = row WHERE id = ?1";
+        self.read(|connection| {
+            let mut query = connection.prepare_cached(sql)?;
+            let parties = query.query_map([id.0], |row| row.get(0).map(KeyFingerprint::from_bytes))?;
+            parties.collect()
+        })
     }
 
     /// What a party has said on a proposal, from a number on: the first few.

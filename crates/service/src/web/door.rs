@@ -363,7 +363,12 @@ pub fn own_password(visit: &Visit<'_>, password: &str) -> Result<HeldPassword, S
     let kept = store.password_of(account)?;
     match visit.house.desk.compare(password, kept.as_deref()) {
         Err(DeskBusy) => Err(Stop::Busy),
-        Ok(PasswordVerdict::Right(held)) => Ok(held),
+        Ok(PasswordVerdict::Right(held)) => {
+            if visit.by_proxy {
+                store.forget_tries(&name)?;
+            }
+            Ok(held)
+        }
         Ok(PasswordVerdict::Wrong) => {
             store.wrong_within(session)?;
             if visit.by_proxy {

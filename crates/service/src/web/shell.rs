@@ -3,6 +3,7 @@
 use super::answer::Answer;
 use super::visit::{Stop, Visit};
 use crate::roles::{Action, StudySubject, Subject};
+use crate::store::RULES_OF_BEFORE;
 use axum::http::{Method, StatusCode, header};
 use page::form::{FormField, button, form, hidden, whose};
 use page::markup::{Markup, element, text, words};
@@ -51,6 +52,10 @@ pub fn with_status(
     let mut notices = Vec::new();
     if visit.signed.is_some() {
         notices.extend(visit.rules.standing.notice());
+        let rules_consent = !visit.settings().policy.auto.is_empty();
+        if rules_consent && matches!(visit.house.store.accepted_before_copy(), Ok(true)) {
+            notices.push(format!("No rule consents (policy.auto): {RULES_OF_BEFORE}."));
+        }
         if !visit.settings().policy.separate_duties {
             let said = "Duties are not separate here: one person may propose a study and consent to it, give \
                         roles and loosen rules.";

@@ -1,6 +1,7 @@
 //! Pages of studies as requests, without a browser: a registry whose people click, and hospitals whose store
 //! says what an organisation says.
 
+mod copies;
 mod forms;
 mod held;
 mod own_key;

@@ -2,7 +2,7 @@
 
 use super::{House, now};
 use crate::settings::HouseSettings;
-use crate::store::{ProposalFilter, RecordedAct, RunRow, SERVICE, Speaker, Store};
+use crate::store::{ProposalFilter, RecordedAct, RunRow, SERVICE, Speaker, Store, UNHEARD};
 use base::Error;
 use net::KeyFingerprint;
 use net::identity::Identity;
@@ -194,14 +194,20 @@ fn bear_witness(house: &House, witnesses: &LogWitnesses, now: u64) -> Result<(),
             Some(word) => now.saturating_sub(word.at_ms / 1_000) >= DAY || answered(word.at_ms)?,
         };
         let speaker = Speaker { by: SERVICE, identity, at_ms: now.saturating_mul(1_000) };
+        let mut is_unheard = false;
+        let copied_ms = house.store.copy_used_ms()?;
         for row in proposals.iter().filter(|_| due) {
             // Chains of what is over are compared with nobody: what was said there after a copy was made may
             // be said a second time, under a number that is taken.
-            let copied_ms = house.store.copy_used_ms()?;
-            if row.state.is_final() && copied_ms > 0 && house.store.said_last_ms(&row.id, own)? <= copied_ms {
+            let is_of_before = || -> Result<bool, Error> {
+                Ok(copied_ms > 0 && house.store.said_last_ms(&row.id, own)? <= copied_ms)
+            };
+            if row.state.is_final() && (is_unheard || is_of_before()?) {
                 continue;
             }
             match house.store.say(speaker, &row.id, Said::Witness { of: peer.key, entry, hash }) {
+                // Who is not heard yet may have more of what was said on those that are over, too.
+                Err(error) if error.to_string() == UNHEARD => is_unheard = true,
                 // What may not be said now, as on one that is frozen, is said on the next one.
                 Err(error) if matches!(error.kind(), base::Fault::Refused(_)) => (),
                 said => {

@@ -119,7 +119,8 @@ pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
             match form {
                 "svg" => ("image/svg+xml", figure.svg.into_bytes()),
                 "png" if figure.fits_picture() => {
-                    let _place = visit.house.drawing.take().map_err(|DrawingFull| Stop::Drawing)?;
+                    let account = &visit.signed()?.session.account;
+                    let _place = visit.house.drawing.take(account).map_err(|DrawingFull| Stop::Drawing)?;
                     ("image/png", figure.png()?)
                 }
                 _ => return Err(Stop::Missing),

@@ -77,9 +77,8 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
             let Some(token) = store.begin_session(&act, &hash, before, false)? else {
                 return Ok(wrong(visit, &name));
             };
-            if device.is_some() {
-                store.forget_tries(&tried)?;
-            }
+            // What others tried elsewhere goes on to count.
+            store.forget_tries(&tried)?;
             let device = known_from_now(visit, &name, &hash)?;
             let to = Some(visit.field("to")).filter(|to| is_ours(to)).unwrap_or("/");
             Ok(Answer::go(to).with_session(&token).with_device(device.as_ref()))
@@ -208,6 +207,7 @@ pub fn enter(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let before = visit.signed.as_ref().map(|signed| &signed.token);
     match store.begin_session(&act, &hash, before, false)? {
         Some(token) => {
+            store.forget_tries(account)?;
             let device = known_from_now(visit, account, &hash)?;
             Ok(Answer::go("/").with_session(&token).with_device(device.as_ref()))
         }

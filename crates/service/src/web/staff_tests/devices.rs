@@ -45,6 +45,8 @@ fn a_browser_of_an_earlier_sign_in_is_not_kept_out_by_strangers() {
     sign_in(&rooms, &bent[..device.len()], PASSWORD).is(429);
     let again = sign_in(&rooms, device, PASSWORD).is(303);
     assert_eq!(again.device.expect("it is the same one").split(';').next(), Some(device));
+    // That it came in forgives strangers nothing.
+    sign_in(&rooms, "", PASSWORD).is(429);
     // Its own wrong ones are bounded like anybody's, and it has no say over other names.
     attack(&rooms.house.store);
     (0..5).for_each(|_| _ = sign_in(&rooms, device, "wandering copper kettle").is(401));

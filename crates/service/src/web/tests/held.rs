@@ -62,3 +62,26 @@ fn why_a_study_waits_names_columns_to_nobody_who_may_not_see_them() {
         assert!(shown.contains("injected"), "{shown}");
     });
 }
+
+/// New data of a run may break a column: why names it, and a cell.
+#[test]
+fn what_a_run_ended_with_names_columns_to_nobody_who_may_not_see_them() {
+    asking(async {
+        let pair = Pair::new("");
+        let (id, path) = pair.proposed("A question", "");
+        pair.consented(&id, &pair.own_consent());
+        let (olga, stella) = (pair.person("olga", &["operator"]), pair.person("stella", &["steward"]));
+        let record = pair.house.store.standing(&id).expect("reads").expect("there");
+        let why = "trial.csv, line 5, column \"amount\": \"n/a\" is no amount";
+        for (run, kind, is_hidden) in [(1, "input", true), (2, "data", true), (3, "peer", false)] {
+            let (outcome, code) = (RunOutcome::Failed, String::new());
+            let end = RunEnd { run, outcome, kind: kind.to_owned(), code, debits: Vec::new() };
+            let left = RunLeft { message: Some(why), ..RunLeft::default() };
+            assert!(pair.house.store.end_run(row_time(), &record, &end, &left).expect("ended"));
+            let run = format!("{path}/run");
+            let shown = pair.ask(&olga, &run).await.is(200).body;
+            assert_eq!(shown.contains("is no amount"), !is_hidden, "{kind}: {shown}");
+            pair.ask(&stella, &run).await.is(200).says("is no amount");
+        }
+    });
+}

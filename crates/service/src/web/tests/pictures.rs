@@ -12,9 +12,12 @@ fn no_page_waits_for_pictures_and_who_finds_all_places_taken_is_told_to_try_agai
         pair.answered(&id);
         let stella = pair.person("stella", &["steward=trial"]);
         let picture = format!("{path}/report/forest.png");
-        let drawn: Vec<_> = (0..AT_ONCE).map(|_| pair.house.drawing.take().expect("a place")).collect();
-        let waits = |house: Arc<House>| std::thread::spawn(move || house.drawing.take().is_ok());
-        let waits: Vec<_> = (0..WAITING).map(|_| waits(pair.house.clone())).collect();
+        let drawn: Vec<_> = (0..AT_ONCE).map(|_| pair.house.drawing.take("olga").expect("a place")).collect();
+        let waits = |one: usize| {
+            let house = pair.house.clone();
+            std::thread::spawn(move || house.drawing.take(&format!("person {one}")).is_ok())
+        };
+        let waits: Vec<_> = (0..WAITING).map(waits).collect();
         let begun = Instant::now();
         while pair.house.drawing.waiting() < WAITING && begun.elapsed() < Duration::from_secs(5) {
             tokio::time::sleep(Duration::from_millis(5)).await;
