@@ -184,7 +184,9 @@ fn results(report: &RunReport, stands: PageStands) -> Vec<Markup> {
             PageStands::InFolder => {
                 element("p", &[], [text("In the folder of this page: "), words("code", "", PASS_ON)])
             }
-            PageStands::Served => paragraph("", "Take along public.html, public.json or public.csv for that."),
+            PageStands::Served => {
+                paragraph("", "Take along public.html, public.json or public.csv for that.")
+            }
         };
         Markup::all([public_box(report), boxed("box", [paragraph("", wording::own_report(report)), how])])
     };

@@ -269,7 +269,8 @@ pub fn close(args: &ClosingArgs, withdraws: bool, as_json: bool) -> Result<(), E
     let reason = ClosingReason { code: ClosingCode::Other, text: args.text.clone() };
     if opened.store.is_unheard(&row.id)? {
         // Nobody who withdraws wants a run meanwhile.
-        let act = RecordedAct { by: COMMAND_LINE, what: "run stopped", to: &row.study.full(), at: service::now() };
+        let act =
+            RecordedAct { by: COMMAND_LINE, what: "run stopped", to: &row.study.full(), at: service::now() };
         opened.store.hold(&act, &row.id, Some(STOPPED), 0)?;
         return Err(Error::refused(format!("{UNHEARD}. {HELD}")));
     }

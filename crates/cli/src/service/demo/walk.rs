@@ -189,7 +189,10 @@ mod tests {
         let told = said([consented(), row(1, ProposalState::Consented, false)], true);
         assert!(told.ends_with("Next: link 3, the steward of hospitals."), "{told}");
         let told = said([row(1, ProposalState::Closed, true), proposed(1)], true);
-        assert!(told.contains("\"Propose one like it\":\n  http://registry.localhost:1/studies/0707"), "{told}");
+        assert!(
+            told.contains("\"Propose one like it\":\n  http://registry.localhost:1/studies/0707"),
+            "{told}"
+        );
         assert!(told.contains("as analyst, by the password") && !told.contains("link 1"), "{told}");
         // The next one is on its way while the other side still has the first.
         assert_eq!(said([proposed(2), row(1, ProposalState::Closed, true)], false), "");

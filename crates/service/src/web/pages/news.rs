@@ -18,8 +18,12 @@ const DAY_MS: u64 = 86_400_000;
 /// The section, the newest first; nothing where nothing has come.
 pub fn news(visit: &Visit<'_>) -> Result<Option<Markup>, Stop> {
     let since = (visit.now * 1_000).saturating_sub(DAYS * DAY_MS);
-    let mut all = Vec::new();
+    let mut all: Vec<(u64, Markup)> = Vec::new();
     for row in listed_over(visit, since)? {
+        // All that follow were over before these.
+        if all.iter().filter(|(at_ms, _)| *at_ms >= row.changed_ms).count() > SHOWN {
+            break;
+        }
         let study = match seen_as(visit, row) {
             Ok(study) => study,
             Err(Stop::Missing) => continue,

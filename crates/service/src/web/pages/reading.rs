@@ -116,7 +116,8 @@ pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
         }
         figure => {
             let (name, form) = figure.rsplit_once('.').ok_or(Stop::Missing)?;
-            let figure = ReportFigure::of(&report, Some(&day))?.into_iter().find(|figure| figure.name == name);
+            let figure =
+                ReportFigure::of(&report, Some(&day))?.into_iter().find(|figure| figure.name == name);
             let figure = figure.ok_or(Stop::Missing)?;
             match form {
                 "svg" => ("image/svg+xml", figure.svg.into_bytes()),

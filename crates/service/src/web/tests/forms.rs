@@ -90,7 +90,10 @@ fn what_is_over_is_proposed_anew_with_its_fields_filled() {
         let ana = pair.person("ana", &["analyst"]);
         let stella = pair.person("stella", &["steward=trial"]);
         for (fields, filled) in [
-            (form(), ["value=\"injected\"", "<option value=\"lower\" selected=\"\">", "value=\"1954-12-31\""]),
+            (
+                form(),
+                ["value=\"injected\"", "<option value=\"lower\" selected=\"\">", "value=\"1954-12-31\""],
+            ),
             (program(), ["value=\"eur\"", "<option value=\"median\" selected=\"\">", "value=\"none, low\""]),
         ] {
             let path = proposed(&pair, &ana, fields).await;

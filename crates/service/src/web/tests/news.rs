@@ -34,7 +34,8 @@ fn because(text: &str) -> ClosingReason {
 fn the_first_page_says_who_refused_and_why_and_that_a_report_came() {
     asking(async {
         let pair = Pair::new("");
-        let people = [("stella", "steward=trial"), ("ana", "analyst"), ("olga", "operator"), ("vic", "viewer")];
+        let people =
+            [("stella", "steward=trial"), ("ana", "analyst"), ("olga", "operator"), ("vic", "viewer")];
         let [stella, ana, olga, vic] = people.map(|(name, role)| pair.person(name, &[role]));
         pair.ask(&stella, "/").await.is(200).never_says("What has come");
         let (refused, refused_path) = pair.ours("A first question", row_time());
