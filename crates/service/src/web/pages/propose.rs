@@ -100,11 +100,15 @@ fn again(visit: &Visit<'_>, text: &str) -> Option<Vec<(String, String)>> {
     };
     let (peer, _) = visit.settings().peers.iter().find(|(_, peer)| peer.key.to_string() == them.key)?;
     // With the names that the study has: the form has those of service.toml again.
-    let party = |party: &Participant| FormParty { name: &party.name, key: &party.key };
-    let fields = fields_again(text, party(us), party(them));
-    let mut fields = fields.or_else(|| program_fields_again(text, party(us), party(them)))?;
+    let (us, them) = (party(us), party(them));
+    let fields = fields_again(text, us, them).or_else(|| program_fields_again(text, us, them));
+    let mut fields = fields?;
     fields.push(("peer".to_owned(), peer.clone()));
     Some(fields)
+}
+
+fn party(party: &Participant) -> FormParty<'_> {
+    FormParty { name: &party.name, key: &party.key }
 }
 
 /// The form: empty, with a draft, or like a study.
