@@ -676,6 +676,11 @@ pub fn names(names: &[String]) -> String {
     names.iter().map(|name| label(name)).collect::<Vec<_>>().join(", ")
 }
 
+/// The names of all parties of a report, in the order of the roster.
+pub fn parties(report: &RunReport) -> Vec<String> {
+    report.parties.iter().map(|party| party.name.clone()).collect()
+}
+
 /// The other parties' names.
 pub fn others(report: &RunReport) -> Vec<String> {
     let others = report.parties.iter().filter(|party| party.name != report.party);

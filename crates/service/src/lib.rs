@@ -42,10 +42,12 @@ pub use roles::Grant;
 pub use rules::RulesStanding;
 pub use schedule::OTHERWISE;
 pub use secrets::{SecretToken, SpokenCode};
+pub use serving::strangers;
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{
-    Absorbed, Account, ApiToken, COMMAND_LINE, ConsentRight, NewApiToken, OutboxRow, OwnConsent, PeerSender,
-    ProposalFilter, ProposalRow, RecordedAct, RunLeft, RunRow, Speaker, Store, TokenScope, kind_of,
+    Absorbed, Account, ApiToken, COMMAND_LINE, ConsentRight, HELD, NewApiToken, OutboxRow, OwnConsent,
+    PeerSender, ProposalFilter, ProposalRow, RecordedAct, RunLeft, RunRow, STOPPED, Speaker, Store,
+    TokenScope, UNHEARD, kind_of,
 };
 pub use web::{House, Listening, listen, now};
 pub use weigh::{WeighedStudy, weigh};

@@ -44,7 +44,7 @@ pub use studies::{
 };
 pub use tokens::{ApiToken, NewApiToken, Replayed, TokenScope};
 pub use tries::{Allowed, tried_by_proxy};
-pub use unheard::UNHEARD;
+pub use unheard::{HELD, UNHEARD};
 
 use base::Error;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};

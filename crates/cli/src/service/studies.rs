@@ -7,8 +7,8 @@ use job::check::CheckedSide;
 use net::Identity;
 use serde_json::{Value, json};
 use service::{
-    AgreeOrder, COMMAND_LINE, ConsentStep, HouseSettings, OTHERWISE, OutboxRow, ProposalFilter, ProposalRow,
-    RecordedAct, RulesFile, RunRow, Speaker, Store, WeighedStudy,
+    AgreeOrder, COMMAND_LINE, ConsentStep, HELD, HouseSettings, OTHERWISE, OutboxRow, ProposalFilter,
+    ProposalRow, RecordedAct, RulesFile, RunRow, STOPPED, Speaker, Store, UNHEARD, WeighedStudy,
 };
 use statements::{
     ClosingCode, ClosingReason, ConsentFile, Naming, ProposalRecord, ProposedStudy, Said, StewardSeal, moment,
@@ -149,6 +149,9 @@ fn now_ms() -> u64 {
 pub fn propose(args: &ProposeArgs, as_json: bool) -> Result<(), Error> {
     let opened = OwnHouse::of(&args.file)?;
     let (file, text) = StudyFile::read(&args.study)?;
+    if let Some(why) = service::strangers(&opened.settings, &file, opened.identity.fingerprint()) {
+        return Err(Error::input(why));
+    }
     let text = study::canonical(&args.study.display().to_string(), &text)?;
     let side = CheckedSide::of_study(file, text.clone())?;
     let [built] = &side.built[..] else {
@@ -273,6 +276,13 @@ pub fn close(args: &ClosingArgs, withdraws: bool, as_json: bool) -> Result<(), E
     let opened = OwnHouse::of(&args.study.file)?;
     let row = opened.row(&args.study.hash)?;
     let reason = ClosingReason { code: ClosingCode::Other, text: args.text.clone() };
+    if opened.store.is_unheard(&row.id)? {
+        // Nobody who withdraws wants a run meanwhile.
+        let act =
+            RecordedAct { by: COMMAND_LINE, what: "run stopped", to: &row.study.full(), at: service::now() };
+        opened.store.hold(&act, &row.id, Some(STOPPED), 0)?;
+        return Err(Error::refused(format!("{UNHEARD}. {HELD}")));
+    }
     let (said, word) = match withdraws {
         true => (Said::Withdraw(reason), "withdrawn"),
         false => (Said::Refuse(reason), "refused"),

@@ -4,6 +4,7 @@
 mod copies;
 mod forms;
 mod held;
+mod news;
 mod own_key;
 mod pictures;
 mod reckoned;
@@ -319,6 +320,11 @@ fn is_a_page(body: &str, path: &str) {
         let bad = node.attributes().find(|one| one.name().starts_with("on") || one.name() == "style");
         assert!(bad.is_none(), "{path}: {bad:?}");
     }
+    let shown = tree.descendants().filter(|node| {
+        let is_field = node.parent().is_some_and(|parent| parent.has_tag_name("textarea"));
+        node.is_text() && !is_field && node.text().is_some_and(|text| text.contains('`'))
+    });
+    assert_eq!(shown.filter_map(|node| node.text()).collect::<Vec<_>>(), [""; 0], "{path}: raw backticks");
     let many = ids.len();
     ids.sort_unstable();
     ids.dedup();

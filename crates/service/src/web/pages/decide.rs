@@ -11,7 +11,7 @@ use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
 use crate::serving::NO_DATA;
 use crate::settings::DataSet;
-use crate::store::{ApprovalRow, ApprovedTerms, ConsentRight, Speaker, UNHEARD};
+use crate::store::{ApprovalRow, ApprovedTerms, ConsentRight, HELD, Speaker, UNHEARD};
 use crate::told::StudyTold;
 use crate::web::answer::Answer;
 use crate::web::checking::read;
@@ -21,8 +21,8 @@ use crate::web::visit::{Stop, Visit};
 use crate::web::weighing::{self, WeighOrder, Weighed};
 use base::{Error, Fault};
 use net::KeyFingerprint;
-use page::form::{FormField, button, choice, hidden, lines_field, quiet_button};
-use page::markup::{Markup, element, prose, text, words};
+use page::form::{FormField, button, choice, hidden, needed_lines, quiet_button};
+use page::markup::{Markup, element, prose, spans, text, words};
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
 
 /// Reasons that people give, and what they read.
@@ -211,7 +211,7 @@ pub fn against(visit: &Visit<'_>, study: &StudySeen, instead: &str) -> Result<Ve
     {
         let with = if data == NO_DATA { String::new() } else { format!(" with {data}") };
         let when = [text(format!("Nothing was done{with}, ")), time(at), text(": ")];
-        let said = element("bdi", &[], [text(said)]);
+        let said = element("bdi", &[], spans(&said));
         let said = element("p", &[], when.into_iter().chain([said]));
         parts.push(element("div", &[("class", "box stop")], [said]));
     }
@@ -413,11 +413,11 @@ fn reason(what: &str, id: &'static str) -> [Markup; 2] {
     let label = format!("Reason to {what}");
     [
         choice(&format!("{id}-code"), &label, &reasons, "other"),
-        lines_field(
+        needed_lines(
             &format!("{id}-text"),
             "In your words",
             ("", 3),
-            "The other parties read it: at most 2,000 characters.",
+            "This has to be filled in, with 1 to 2,000 characters: the other parties read it.",
         ),
     ]
 }
@@ -493,6 +493,9 @@ pub fn with_proof(
 
 /// Says something for this organisation, and goes back to the study.
 pub fn say(visit: &Visit<'_>, study: &StudySeen, what: Said) -> Result<Answer, Stop> {
+    if let Some(why) = hold_instead(visit, study, &what)? {
+        return Ok(told_why(visit, study, "It is held, and not said yet", &why));
+    }
     match speak(visit, study, what) {
         Ok(()) => Ok(Answer::go(&study.path())),
         Err(Stop::Failed(error)) if matches!(error.kind(), Fault::Refused(_) | Fault::Input(_)) => {
@@ -507,20 +510,32 @@ pub fn speak(visit: &Visit<'_>, study: &StudySeen, what: Said) -> Result<(), Sto
     let without = || Error::refused("This organisation has no key, so it cannot sign.");
     let identity = visit.house.identity().ok_or_else(without)?;
     let account = &visit.signed()?.session.account;
-    let closes = matches!(what, Said::Refuse(_) | Said::Withdraw(_));
-    if closes && visit.house.store.is_unheard(&study.row.id)? {
-        // Nobody who withdraws wants a run meanwhile.
-        super::course::end(visit, study)?;
-        let why = "no run of it begins here before somebody says so; say it again then";
-        return Err(Error::refused(format!("{UNHEARD}. Until then it is held: {why}")).into());
+    if let Some(why) = hold_instead(visit, study, &what)? {
+        return Err(Error::refused(why).into());
     }
     let speaker = Speaker { by: account, identity, at_ms: now_ms() };
     Ok(visit.house.store.say(speaker, &study.row.id, what).map(drop)?)
 }
 
+/// Holds a study that somebody would close where that cannot be said yet; why it cannot.
+fn hold_instead(visit: &Visit<'_>, study: &StudySeen, what: &Said) -> Result<Option<String>, Stop> {
+    let closes = matches!(what, Said::Refuse(_) | Said::Withdraw(_));
+    if !closes || !visit.house.store.is_unheard(&study.row.id)? {
+        return Ok(None);
+    }
+    // Nobody who withdraws wants a run meanwhile.
+    super::course::end(visit, study)?;
+    Ok(Some(format!("{UNHEARD}. {HELD}")))
+}
+
 /// The page that says why nothing was done.
 pub fn not_done(visit: &Visit<'_>, study: &StudySeen, why: &str) -> Answer {
+    told_why(visit, study, "Nothing was done", why)
+}
+
+/// A page that says why something came otherwise than was asked.
+fn told_why(visit: &Visit<'_>, study: &StudySeen, title: &str, why: &str) -> Answer {
     let back = element("a", &[("href", &study.path())], [text("Back to the study")]);
-    let why = element("div", &[("class", "box stop"), ("role", "alert")], [words("p", "", why)]);
-    page(visit, "Nothing was done", [why, element("p", &[], [back])])
+    let why = element("div", &[("class", "box stop"), ("role", "alert")], [prose("p", "", why)]);
+    page(visit, title, [why, element("p", &[], [back])])
 }

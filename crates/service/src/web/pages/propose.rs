@@ -3,16 +3,17 @@
 
 mod fields;
 
-use crate::lift_form::{FormParty, study_text};
+use crate::lift_form::{FormParty, fields_again, study_text};
 use crate::policy::{broken, may_propose};
-use crate::program_form::program_text;
+use crate::program_form::{program_fields_again, program_text};
 use crate::reckoned::{ReckonedFor, SaidSizes};
 use crate::roles::{Action, Subject};
-use crate::serving::servers_against;
+use crate::serving::strangers;
 use crate::store::Speaker;
 use crate::told::{CHOICES, StudyTold, choices, sentence, tell};
 use crate::web::answer::Answer;
 use crate::web::pages::rehearsal::{Rehearsed, rehearse};
+use crate::web::pages::studies::seen_by_hash;
 use crate::web::pages::study::RECKONED;
 use crate::web::pages::told_parts;
 use crate::web::shell::{page, section, table, time, with_status};
@@ -20,11 +21,12 @@ use crate::web::visit::{Stop, Visit};
 use crate::weigh;
 use axum::http::StatusCode;
 use base::{Error, Fault};
-use net::{Identity, KeyFingerprint};
+use net::Identity;
 use page::form::{FormMistake, button, button_to, button_to_keep, form, hidden, mistakes_of};
 use page::markup::{Markup, element, text, text_lines, words};
 use statements::{DAYS, ProposalRecord, ProposedStudy, RunWindow, TEXT_CHARS};
 use study::time::CellTime;
+use study::{Participant, StudyFile};
 
 const DAY_MS: u64 = 86_400_000;
 /// What the page is called.
@@ -69,6 +71,22 @@ impl FilledForm {
         Self::of(all.map(of).collect())
     }
 
+    /// What a form would have had in it that made a study which was proposed here, or its text, pasted.
+    fn like(visit: &Visit<'_>, hash: &str) -> Result<Self, Stop> {
+        let study = seen_by_hash(visit, hash)?;
+        visit.must(Action::ReadStudy, study.subject())?;
+        let of = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let proposed = study.record.proposed();
+        let pasted = || [("as", "file"), ("text", proposed.text.as_str())].map(of).to_vec();
+        let mut fields = again(visit, &proposed.text).unwrap_or_else(pasted);
+        let said = visit.house.store.sizes_said(&study.row.id)?;
+        fields.extend(sizes_again(said, Self::of(fields.clone()).get("role")));
+        // What another organisation wrote beside it are its words.
+        let note = if study.row.by.is_empty() { "" } else { &proposed.note };
+        fields.extend([("days", "30"), ("note", note)].map(of));
+        Ok(Self::of(fields))
+    }
+
     /// What a person sent, without what is not theirs.
     fn sent(visit: &Visit<'_>) -> Self {
         let theirs =
@@ -77,13 +95,36 @@ impl FilledForm {
     }
 }
 
-/// The form: empty, or with a draft.
+/// The fields of the form that makes a study of this organisation and one other, where there is one.
+fn again(visit: &Visit<'_>, text: &str) -> Option<Vec<(String, String)>> {
+    let file = StudyFile::parse("the study", text).ok()?;
+    let own = visit.us()?.to_string();
+    let [us, them] = match &file.parties[..] {
+        [one, other] if one.key == own => [one, other],
+        [one, other] if other.key == own => [other, one],
+        _ => return None,
+    };
+    let (peer, _) = visit.settings().peers.iter().find(|(_, peer)| peer.key.to_string() == them.key)?;
+    // With the names that the study has: the form has those of service.toml again.
+    let (us, them) = (party(us), party(them));
+    let fields = fields_again(text, us, them).or_else(|| program_fields_again(text, us, them));
+    let mut fields = fields?;
+    fields.push(("peer".to_owned(), peer.clone()));
+    Some(fields)
+}
+
+fn party(party: &Participant) -> FormParty<'_> {
+    FormParty { name: &party.name, key: &party.key }
+}
+
+/// The form: empty, with a draft, or like a study.
 pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::Propose, Subject::House)?;
     let account = &visit.signed()?.session.account;
-    let filled = match visit.field("draft").parse() {
-        Ok(id) => FilledForm::of(visit.house.store.draft(account, id)?.ok_or(Stop::Missing)?.fields),
-        Err(_) => FilledForm::new(visit),
+    let filled = match (visit.field("draft").parse(), visit.field("like")) {
+        (Ok(id), _) => FilledForm::of(visit.house.store.draft(account, id)?.ok_or(Stop::Missing)?.fields),
+        (Err(_), "") => FilledForm::new(visit),
+        (Err(_), hash) => FilledForm::like(visit, hash)?,
     };
     Ok(page(visit, TITLE, parts(visit, &filled, None)?))
 }
@@ -247,7 +288,7 @@ pub fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<St
     };
     let reckoned = ReckonedFor::said(sizes(filled));
     let told = tell(&text, &us.to_string(), &reckoned).map_err(|error| of_all(error.to_string()))?;
-    strangers(visit, &told, us).map_or(Ok(told), |wrong| Err(of_all(wrong)))
+    strangers(visit.settings(), &told.file, us).map_or(Ok(told), |wrong| Err(of_all(wrong)))
 }
 
 /// The rows of both sides that somebody guesses, those of who was treated first, and the mean outcome.
@@ -260,6 +301,16 @@ pub fn sizes(filled: &FilledForm) -> SaidSizes {
     });
     let mean = filled.get("mean").trim().parse::<f64>().ok();
     SaidSizes { rows, mean: mean.filter(|mean| mean.is_finite() && *mean > 0.0) }
+}
+
+/// The fields that [`sizes`] reads as this.
+fn sizes_again(said: SaidSizes, role: &str) -> Vec<(String, String)> {
+    let ours =
+        |[first, others]: [u64; 2]| if role == "advertiser" { [others, first] } else { [first, others] };
+    let rows =
+        said.rows.map(ours).into_iter().flat_map(|rows| ["rows-us", "rows-them"].into_iter().zip(rows));
+    let rows = rows.map(|(name, rows)| (name.to_owned(), rows.to_string()));
+    rows.chain(said.mean.map(|mean| ("mean".to_owned(), mean.to_string()))).collect()
 }
 
 /// What other choices would see, where somebody guesses rows and outcomes.
@@ -276,32 +327,6 @@ fn compared(filled: &FilledForm, told: &StudyTold) -> Option<Markup> {
         Err(error) => words("p", "", error.to_string()),
     };
     Some(element("details", &[("open", "")], [title, found]))
-}
-
-/// Whether a study is of this organisation and of others that it knows.
-fn strangers(visit: &Visit<'_>, told: &StudyTold, us: KeyFingerprint) -> Option<String> {
-    let key = |party: &study::Participant| party.key.parse::<KeyFingerprint>().ok();
-    let parties = &told.file.parties;
-    if !parties.iter().any(|party| key(party) == Some(us)) {
-        return Some(format!("No party of this study has the key of this organisation: {us}."));
-    }
-    let known = |key: &str| {
-        key == us.to_string() || visit.settings().peers.values().any(|peer| peer.key.to_string() == key)
-    };
-    let everybody = told.file.first().everybody().into_iter();
-    let owners = parties.iter().map(|party| (party.name.as_str(), party.key.as_str()));
-    if let Some((name, key)) = everybody.chain(owners).find(|(_, key)| !known(key)) {
-        return Some(format!("{name} has a key that service.toml does not name among its peers: {key}."));
-    }
-    let (settings, own) = (visit.settings(), us.to_string());
-    let against = |set| servers_against(settings, set, told.file.first(), &own);
-    let against: Vec<Vec<String>> = settings.data.values().map(against).collect();
-    // Of several data sets the one that lacks the fewest is what somebody would mend.
-    let least = against.into_iter().min_by_key(Vec::len).filter(|least| !least.is_empty())?;
-    Some(format!(
-        "No data set of ours may be computed on by all servers of this study: {}.",
-        least.join("; ")
-    ))
 }
 
 /// The own rules that a study breaks, in words: with one it is not proposed.

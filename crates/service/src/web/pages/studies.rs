@@ -85,7 +85,12 @@ pub fn acted_on(visit: &Visit<'_>) -> Result<StudySeen, Stop> {
 
 /// The study of the path, as far as this person may know of it.
 pub fn seen(visit: &Visit<'_>) -> Result<StudySeen, Stop> {
-    let hash = base::unhex(visit.part("hash")).map(StudyHash::from_bytes).ok_or(Stop::Missing)?;
+    seen_by_hash(visit, visit.part("hash"))
+}
+
+/// A study by its hash, as far as this person may know of it.
+pub fn seen_by_hash(visit: &Visit<'_>, hash: &str) -> Result<StudySeen, Stop> {
+    let hash = base::unhex(hash).map(StudyHash::from_bytes).ok_or(Stop::Missing)?;
     let row = visit.house.store.proposal_of(&hash)?.ok_or(Stop::Missing)?;
     seen_as(visit, row)
 }
@@ -154,6 +159,12 @@ pub fn listed(
 ) -> Result<Vec<ProposalRow>, Stop> {
     let seen_by = seen_by(visit)?;
     Ok(visit.house.store.list(&ProposalFilter { seen_by, ..filter }, after)?)
+}
+
+/// Those of them that are over, of which something was said since a time.
+pub fn listed_over(visit: &Visit<'_>, since_ms: u64) -> Result<Vec<ProposalRow>, Stop> {
+    let filter = ProposalFilter { seen_by: seen_by(visit)?, ..ProposalFilter::default() };
+    Ok(visit.house.store.over_since(&filter, since_ms)?)
 }
 
 /// How many there are.

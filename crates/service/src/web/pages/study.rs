@@ -19,7 +19,7 @@ use crate::web::shell::{page, section, time};
 use crate::web::visit::{Stop, Visit};
 use net::KeyFingerprint;
 use page::form::{button, choice};
-use page::markup::{Markup, element, text, text_lines, words};
+use page::markup::{Markup, element, spans, text, text_lines, words};
 use page::svg::{bar, figure};
 use privacy::ledger::Ledger;
 use release::Rational;
@@ -120,6 +120,13 @@ pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
     if visit.may(Action::ReadStudy, study.subject()) && !study.record.view().state().is_final() {
         links.push(link(&format!("{path}/rehearsal"), "A rehearsal on made-up rows"));
     }
+    if study.record.view().state().is_final()
+        && visit.may(Action::Propose, Subject::House)
+        && visit.may(Action::ReadStudy, study.subject())
+    {
+        let to = format!("/studies/new?like={}", study.row.study.full());
+        links.push(link(&to, "Propose one like it"));
+    }
     let has_report = visit.house.store.report_file(&study.row.id, "report.json")?.is_some();
     if has_report && visit.may(Action::ReadReport, study.subject()) {
         links.push(link(&format!("{path}/report"), "The report"));
@@ -127,7 +134,7 @@ pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
     let links = (!links.is_empty()).then(|| element("ul", &[("class", "links")], links));
     let otherwise = told_otherwise(visit, study);
     let place = [("class", "box"), ("id", "state"), ("data-live", ""), ("role", "status")];
-    let said = element("p", &[], [element("bdi", &[], [text(said)])]);
+    let said = element("p", &[], [element("bdi", &[], spans(&said))]);
     Ok(element("div", &place, [said].into_iter().chain(otherwise).chain(turn).chain(links)))
 }
 

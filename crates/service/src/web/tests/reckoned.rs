@@ -56,6 +56,9 @@ fn what_was_said_in_the_form_is_what_the_preview_and_the_page_reckon_with() {
         let page = pair.ask(&ana, &format!("{gone}/rehearsal")).await.is(200);
         let page = page.says("In the proportion of the 400,000 and 2,000 that were said with the study.");
         page.says("value=\"100000\"").says("value=\"500\"").says("value=\"0.0006\"");
+        // Who proposes one like it has them in the form again.
+        let again = pair.ask(&ana, &format!("/studies/new?like={read}")).await.is(200);
+        again.says("value=\"400000\"").says("value=\"2000\"").says("value=\"0.0006\"");
         // The other side hears of none of it.
         let hash = study::StudyHash::parse(read).expect("a hash");
         let row = pair.house.store.proposal_of(&hash).expect("reads").expect("there");
