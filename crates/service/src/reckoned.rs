@@ -27,12 +27,12 @@ pub enum RowsFrom {
     /// Those that were said with the proposal: of the first party, and of each other one.
     Said([u64; 2]),
     /// Those of an own data set.
-    Checked(CheckedRows),
+    Checked(RowsOfCheck),
 }
 
 /// Rows that the last check of a data set found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CheckedRows {
+pub struct RowsOfCheck {
     /// The data set.
     pub data: String,
     /// Its rows.
@@ -82,7 +82,7 @@ impl ReckonedFor {
                 let one = names.first().copied().unwrap_or_default();
                 format!("{first} rows of {one} and {others} of {whose}, as was said with the proposal")
             }
-            RowsFrom::Checked(CheckedRows { data, rows, whole, day }) => {
+            RowsFrom::Checked(RowsOfCheck { data, rows, whole, day }) => {
                 let more = if *whole { "" } else { "more than " };
                 let own = format!("{more}{} of {data}, as checked on {day}", counted(*rows, "row"));
                 let me = study.parties.iter().find(|party| party.key == us);

@@ -394,7 +394,7 @@ impl StudyTold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reckoned::{CheckedRows, RowsFrom, SaidSizes};
+    use crate::reckoned::{RowsOfCheck, RowsFrom, SaidSizes};
 
     const LIFT: &str = include_str!("../../../examples/lift.toml");
 
@@ -471,7 +471,7 @@ mod tests {
         for study in [LIFT, program] {
             let checked = |rows| {
                 let (data, day) = ("trial".to_owned(), "2026-11-28".to_owned());
-                RowsFrom::Checked(CheckedRows { data, rows, whole: true, day })
+                RowsFrom::Checked(RowsOfCheck { data, rows, whole: true, day })
             };
             let told = |rows: RowsFrom, mean| {
                 tell(study, us, &ReckonedFor { rows, mean, engines: false }).expect("told")

@@ -6,7 +6,7 @@ use super::studies::{StudySeen, acted_on};
 use super::study::told;
 use crate::agree::AgreeOrder;
 use crate::link::now_ms;
-use crate::reckoned::CheckedRows;
+use crate::reckoned::RowsOfCheck;
 use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
 use crate::serving::NO_DATA;
@@ -131,12 +131,12 @@ pub fn data(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
 
 /// Rows of the first of our data sets that a study could use and that somebody checked, for who may see how
 /// many there are.
-pub fn checked_rows(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<CheckedRows>, Stop> {
+pub fn checked_rows(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<RowsOfCheck>, Stop> {
     for (name, _) in known_sets(visit, study) {
         let Some(check) = visit.house.store.checks_of(name, 1)?.pop() else { continue };
         let Ok(found) = read(&check.found) else { continue };
         let day = study::time::date(check.at.cast_signed());
-        return Ok(Some(CheckedRows { data: name.clone(), rows: found.rows, whole: found.whole, day }));
+        return Ok(Some(RowsOfCheck { data: name.clone(), rows: found.rows, whole: found.whole, day }));
     }
     Ok(None)
 }
