@@ -394,7 +394,7 @@ impl StudyTold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reckoned::{RowsOfCheck, RowsFrom, SaidSizes};
+    use crate::reckoned::{RowsFrom, RowsOfCheck, SaidSizes};
 
     const LIFT: &str = include_str!("../../../examples/lift.toml");
 

@@ -10,7 +10,7 @@ impl Pair {
         let text = text.replace(keys[0], &self.own.fingerprint().to_string());
         let text = text.replace(keys[1], &self.peer.fingerprint().to_string());
         let text = text.replace("1954 poliomyelitis field trial, placebo-control areas", title);
-        let told = crate::told::tell(&text, "", None).expect("a study");
+        let told = crate::told::tell(&text, "", &crate::reckoned::ReckonedFor::default()).expect("a study");
         let proposed = ProposedStudy {
             text: told.text.clone(),
             program: base::unhex(&told.program).expect("a hash"),
