@@ -580,7 +580,8 @@ fn awaits_words(look: &Look<'_>) -> Option<String> {
         None => peer.short(),
     };
     let awaited = otherwise::awaited(look.house, &look.record, *run);
-    let names: Vec<String> = awaited.into_iter().map(name).collect();
+    let mut names: Vec<String> = awaited.into_iter().map(name).collect();
+    names.sort_unstable();
     (!names.is_empty()).then(|| {
         let names = names.join(", ");
         format!("all are ready, and of {names} it is not known yet that all have the same of what was said")

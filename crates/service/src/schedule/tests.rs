@@ -407,6 +407,7 @@ fn in_a_copy_no_rule_consents_before_somebody_accepts_it_again() {
     assert!(may());
     store.use_copy("today", now + 1).expect("restored");
     assert!(!may());
+    store.hear_anew(&[pair.peer.fingerprint()]).expect("begins");
     store.heard(pair.peer.fingerprint(), &[], &[]).expect("written");
     super::look(&pair.house, false).expect("looks");
     assert!(store.weighed(&id).expect("reads").is_none(), "no file is read for it");

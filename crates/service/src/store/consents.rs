@@ -20,9 +20,9 @@ const CHANGED: &str = "the rules, or who may decide, changed while the files wer
                        signed: read the study again";
 
 /// Why no rule consents in a store that is a copy of before.
-pub const RULES_OF_BEFORE: &str = "a copy of the store is used, and what rules consented to since it was made \
-                                   is unknown: they consent again when somebody has accepted service.toml \
-                                   once more";
+pub const RULES_OF_BEFORE: &str = "a copy of the store is used, and what rules consented to since it was \
+                                   made is unknown: they consent again when somebody has accepted \
+                                   service.toml once more";
 
 /// How long the word of the first of two stewards counts.
 const APPROVAL_SECONDS: u64 = 7 * 86_400;

@@ -39,6 +39,7 @@ fn nothing_is_signed_twice_on_a_study_that_is_over() {
     pair.meet();
     let again = restored(&pair, &copy);
     again.links().pretend_log(peer, 6);
+    again.store.hear_anew(&[peer]).expect("begins");
     for heard in [0, 1] {
         watch::look(&again, super::super::now() + 2 * DAY);
         let both = (said(&again, &over), said(&again, &open));
