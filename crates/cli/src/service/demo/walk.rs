@@ -163,7 +163,7 @@ mod tests {
     fn row(id: u8, state: ProposalState, decided: bool) -> Option<ProposalRow> {
         Some(ProposalRow {
             row: id.into(),
-            id: ProposalId([id; 32]),
+            id: ProposalId([id; 16]),
             study: StudyHash::from_bytes([7; 32]),
             title: "A question".to_owned(),
             kind: "lift".to_owned(),

@@ -77,8 +77,8 @@ fn told(visit: &Visit<'_>, study: &StudySeen) -> Result<(u64, Markup), Stop> {
 fn over_ms(visit: &Visit<'_>, study: &StudySeen) -> Result<u64, Stop> {
     let mut newest = 0;
     for place in 0..study.names.len() {
-        let words = study.record.chain(place).iter();
-        let last = words.filter(|one| !matches!(one.body().said, Said::Witness { .. })).next_back();
+        let mut words = study.record.chain(place).iter();
+        let last = words.rfind(|one| !matches!(one.body().said, Said::Witness { .. }));
         if let Some(last) = last {
             newest = newest.max(visit.house.store.kept_ms(&last.digest())?.unwrap_or_default());
         }
