@@ -87,6 +87,7 @@ async fn proposed(pair: &Pair, cookie: &str, fields: Vec<(&'static str, &'static
 fn what_is_over_is_proposed_anew_with_its_fields_filled() {
     asking(async {
         let pair = Pair::new("");
+        pair.tightened("[policy]\nkinds = [\"lift\"]", "[policy]\nkinds = [\"lift\", \"program\"]");
         let ana = pair.person("ana", &["analyst"]);
         let stella = pair.person("stella", &["steward=trial"]);
         for (fields, filled) in [
