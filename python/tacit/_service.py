@@ -118,7 +118,8 @@ class Service:
             asked["after"] = page.next
 
     def summary(self, study: str) -> Fields:
-        """What it would do, in the words that a steward reads (``sections``), and the hash of these words."""
+        """What it would do, in the words that a steward reads (``sections``), and the hash of those that a
+        consent is signed for (``words``)."""
         return self._get(f"/studies/{_part(study)}/summary")
 
     def plan(self, study: str, rows: tuple[int, int]) -> Fields:
@@ -130,7 +131,10 @@ class Service:
         return self._get(f"/studies/{_part(study)}/run")
 
     def preview(self, study: Study | str | os.PathLike[str]) -> Fields:
-        """What a study would do that nobody else knows of yet: its hash (``study``) and ``sections``."""
+        """What a study would do that nobody else knows of yet: its hash (``study``) and ``sections``.
+
+        With a rule of this organisation that it breaks (``against``) it is not proposed.
+        """
         draft = self._draft(study, "", 30)
         try:
             return self._get(f"/drafts/{draft}/preview")

@@ -74,7 +74,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
 fn check(args: CheckArgs) -> Result<ExitCode, Error> {
     let side = side(&args)?;
     let peer_agrees = args.peer_study.as_deref().map(|peer| compare(&side.text, peer)).transpose()?;
-    let sizes = CheckSizes { rows: args.rows, mean: args.mean, clamps: args.clamp, without_engines: false };
+    let sizes = CheckSizes { rows: args.rows, mean: args.mean, clamps: args.clamp, ..CheckSizes::default() };
     if let Some(page) = &args.figure {
         plan::figure::write(page, side.agreed.first(), &side.assumed(&sizes)?, side.inputs.as_ref())?;
     }

@@ -71,7 +71,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Error> {
         write_numbers(&NumberTable::of(only(&reports, &args.report)?), args)?;
     }
     if let Some(folder) = &args.figures {
-        write_figures(folder, &ReportFigure::of(only(&reports, &args.report)?)?)?;
+        write_figures(folder, &ReportFigure::of(only(&reports, &args.report)?, None)?)?;
     }
     if args.json {
         return output::print(text.trim_end());

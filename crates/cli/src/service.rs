@@ -328,11 +328,12 @@ fn weigh(path: &Path, name: &str) -> Result<(), Error> {
 }
 
 /// What a rehearsal is told: the study, how many people are made up of its first party and of each other
-/// one, and the memory that it may take.
+/// one, the mean outcome in the control arm where somebody says it, and the memory that it may take.
 #[derive(serde::Deserialize)]
 struct RehearsalInput {
     study: String,
     rows: [u64; 2],
+    mean: Option<f64>,
     memory: u64,
 }
 
@@ -343,7 +344,7 @@ fn rehearse() -> Result<(), Error> {
         serde_json::from_str(&told).map_err(|e| Error::input(format!("no study came: {e}")))?;
     terminal::machine::limit_memory(told.memory);
     terminal::machine::limit_files(told.memory);
-    output::print_json(&service::rehearse(&told.study, told.rows)?)
+    output::print_json(&service::rehearse(&told.study, told.rows, told.mean)?)
 }
 
 fn in_words(name: &str, found: &DataFindings) -> String {

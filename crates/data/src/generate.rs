@@ -14,7 +14,7 @@ mod tests;
 mod truth;
 
 pub use files::FileFormat;
-pub use own::{MadeUpFile, for_study};
+pub use own::{MadeUpFile, MadeUpRows, for_study};
 pub use parts::WritingProgress;
 pub use polio::{POLIO_COUNTS, PolioCounts, polio, polio_thinned};
 pub use synthetic::{LiftOptions, lift, lift_several, lift_study, lift_truth, several_study};

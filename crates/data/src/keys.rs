@@ -53,6 +53,13 @@ pub struct StepReport {
     pub first: String,
 }
 
+/// A place without the folders of its file: reports go further than the machine on which it lies.
+fn in_file(place: &str) -> &str {
+    let ends = [", sheet \"", ", line ", ", row "].iter().filter_map(|mark| place.find(mark));
+    let file = &place[..ends.min().unwrap_or(place.len())];
+    &place[file.rfind('/').map_or(0, |slash| slash + 1)..]
+}
+
 impl IdentifierReport {
     fn changed(&mut self, step: &str, place: impl FnOnce() -> String) {
         match self.steps.iter_mut().find(|met| met.step == step) {
@@ -77,11 +84,13 @@ impl IdentifierReport {
             line(
                 *changed,
                 format!(
-                    "cells of {name} are not in the form {step}, and are compared in it, first in {first}"
+                    "cells of {name} are not in the form {step}, and are compared in it, first in {}",
+                    in_file(first)
                 ),
             )?;
         }
         if let Some(first) = &self.first_repeat {
+            let first = in_file(first);
             line(self.repeats, format!("cells of {name} left out: identifier met before, first in {first}"))?;
         }
         if self.merged_away > 0 {
@@ -97,7 +106,7 @@ impl IdentifierReport {
     pub(super) fn repeated(&mut self, at: RowPlace, files: &Files) {
         self.repeats += 1;
         if self.first_repeat_at.is_none_or(|first| at < first) {
-            (self.first_repeat_at, self.first_repeat) = (Some(at), Some(files.show(at)));
+            (self.first_repeat_at, self.first_repeat) = (Some(at), Some(in_file(&files.show(at)).to_owned()));
         }
     }
 
@@ -182,7 +191,7 @@ impl<'a> KeyColumns<'a> {
             let (report, names) = (&mut self.reports[i], &self.names[i]);
             let normal = normalise(rule, &text, |step| {
                 let name = step.map_or("nfc", |step| names[step].as_str());
-                report.changed(name, || row.files.show(row.place));
+                report.changed(name, || in_file(&row.files.show(row.place)).to_owned());
             });
             match normal {
                 Ok(normal) => {
@@ -458,7 +467,11 @@ mod tests {
         assert_eq!(told(&report), Vec::<String>::new());
         let mut mixed = report;
         mixed.steps[0].changed = 3;
-        assert!(told(&mixed)[0].starts_with("3 cells of person are not in the form lowercase"));
+        mixed.steps[0].first = "/srv/of, a/b/a.csv, line 2".into();
+        let said = &told(&mixed)[0];
+        assert!(said.starts_with("3 cells of person are not in the form lowercase"), "{said}");
+        assert!(said.ends_with(", first in a.csv, line 2"), "{said}");
+        assert_eq!(in_file("a/b.xlsx, sheet \"c/d\", row 3"), "b.xlsx, sheet \"c/d\", row 3");
     }
 
     fn rule(steps: &[Normaliser]) -> Identifier {

@@ -106,6 +106,8 @@ pub struct CheckSizes {
     pub clamps: Vec<f64>,
     /// Nobody asks what other engines would take.
     pub without_engines: bool,
+    /// What is said of these rows where nobody types flags: which they are and who knows them.
+    pub supposed: Option<String>,
 }
 
 /// What was found of a side, and what of it is shown.
@@ -265,7 +267,10 @@ impl CheckedSide {
     /// When the study has no price for these sizes.
     pub fn report(self, sizes: &CheckSizes, peer_agrees: Option<bool>) -> Result<SideReport, Error> {
         let assumed = self.assumed(sizes)?;
-        let supposed = self.supposed(assumed.rows).filter(|_| sizes.rows.is_none());
+        let supposed = match &sizes.supposed {
+            None => self.supposed(assumed.rows).filter(|_| sizes.rows.is_none()),
+            said => said.clone(),
+        };
         let few_left_out = self.few_left_out(sizes);
         let Self {
             agreed, built, inputs, warnings, budget, refused, serves, transport, device, party, ..
@@ -377,6 +382,14 @@ fn arms(study: &Study) -> u64 {
 /// Rows of publisher and advertiser, where nobody says them and the advertiser's are so many.
 pub(crate) fn advertisers_rows(study: &Study, own: u64) -> [u64; 2] {
     priced_rows(None, Some((own, true)), arms(study))
+}
+
+/// Rows of the first party and of each other one, where only those of the party with this key are known.
+#[must_use]
+pub fn rows_by_own(study: &Study, key: &str, own: u64) -> [u64; 2] {
+    let me = study.parties.iter().find(|party| party.key == key);
+    let advertises = me.is_some_and(|party| party.role == PartyRole::Advertiser);
+    priced_rows(None, Some((own, advertises)), arms(study))
 }
 
 /// Rows to state the price for: those that were asked for, else those of the data that was just read, else a

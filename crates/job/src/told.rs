@@ -147,7 +147,7 @@ pub fn unit(study: &Study) -> String {
 }
 
 /// A difference of means: an amount, or people of so many.
-fn difference(effect: f64, study: &Study) -> String {
+pub fn difference(effect: f64, study: &Study) -> String {
     let (shown, unit) = (plain(effect, 3), unit(study));
     if unit != "events" {
         return format!("{shown} {unit} per person");

@@ -1,6 +1,6 @@
 //! Forms: every field has a label, and an error stands beside its field.
 
-use crate::markup::{Markup, element, spans, text, text_lines, words};
+use crate::markup::{Markup, element, prose, spans, text, text_lines, words};
 use std::fmt;
 
 /// What is wrong with what somebody filled in.
@@ -48,15 +48,17 @@ pub fn mistakes_of(all: &[FormMistake]) -> Markup {
     boxed(all.iter().map(|one| {
         let said = one.to_string();
         let to = format!("#{}", one.field);
-        let link = || element("a", &[("href", &to)], [text(&said)]);
-        element("p", &[], [if one.field.is_empty() { text(&said) } else { link() }])
+        match one.field.is_empty() {
+            true => prose("p", "", &said),
+            false => element("p", &[], [element("a", &[("href", &to)], spans(&said))]),
+        }
     }))
 }
 
 /// What is wrong with a form, said above it in a box that takes the focus. Nothing where nothing is wrong.
 #[must_use]
 pub fn mistakes(said: &[String]) -> Markup {
-    boxed(said.iter().map(|one| words("p", "", one)))
+    boxed(said.iter().map(|one| prose("p", "", one)))
 }
 
 fn boxed(said: impl ExactSizeIterator<Item = Markup>) -> Markup {
@@ -140,7 +142,7 @@ impl FormField<'_> {
         if let Some(wrong) = wrong {
             described.push(why.as_str());
             attributes.push(INVALID);
-            parts.push(element("p", &[("class", "wrong"), ("id", &why)], [text(wrong.sentence())]));
+            parts.push(element("p", &[("class", "wrong"), ("id", &why)], spans(&wrong.sentence())));
         }
         let described = described.join(" ");
         if !described.is_empty() {
@@ -165,13 +167,24 @@ pub fn choice(name: &str, label: &str, among: &[(String, String)], chosen: &str)
 
 /// A field of several lines, which may stay empty.
 #[must_use]
-pub fn lines_field(name: &str, label: &str, (value, lines): (&str, u32), help: &str) -> Markup {
+pub fn lines_field(name: &str, label: &str, shown: (&str, u32), help: &str) -> Markup {
+    lines_of(name, label, shown, help, false)
+}
+
+/// A field of several lines, in which something has to be said.
+#[must_use]
+pub fn needed_lines(name: &str, label: &str, shown: (&str, u32), help: &str) -> Markup {
+    lines_of(name, label, shown, help, true)
+}
+
+fn lines_of(name: &str, label: &str, (value, lines): (&str, u32), help: &str, needed: bool) -> Markup {
     let (told, lines) = (format!("{name}-help"), lines.to_string());
-    let attributes = [("id", name), ("name", name), ("rows", &lines), ("aria-describedby", &told)];
-    let given = if help.is_empty() { 3 } else { 4 };
+    let mut attributes = vec![("id", name), ("name", name), ("rows", lines.as_str())];
+    attributes.extend((!help.is_empty()).then_some(("aria-describedby", told.as_str())));
+    attributes.extend(needed.then_some(("required", "")));
     let label = element("label", &[("for", name)], [text(label)]);
     let help = (!help.is_empty()).then(|| element("p", &[("class", "note"), ("id", &told)], spans(help)));
-    let area = element("textarea", &attributes[..given], [text_lines(value)]);
+    let area = element("textarea", &attributes, [text_lines(value)]);
     element("div", &[("class", "field")], [label].into_iter().chain(help).chain([area]))
 }
 
@@ -276,6 +289,9 @@ mod tests {
     fn lines_are_kept_and_escaped() {
         let area = lines_field("t", "Text", ("a <b>\nc\u{202e}d", 3), "").into_string();
         assert!(area.contains("a &lt;b&gt;\nc\u{fffd}d</textarea>"), "{area}");
+        assert!(!area.contains("required"), "{area}");
+        let needed = needed_lines("t", "Text", ("", 3), "Say it.").into_string();
+        assert!(needed.contains("aria-describedby=\"t-help\" required=\"\">"), "{needed}");
         let both = [("a".to_owned(), "A".to_owned()), ("b".to_owned(), "B".to_owned())];
         let chosen = choice("c", "C", &both, "b").into_string();
         assert!(chosen.contains("value=\"b\" selected=\"\">B") && !chosen.contains("\"a\" selected"));

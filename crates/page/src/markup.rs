@@ -110,6 +110,16 @@ pub fn spans(mut rest: &str) -> Vec<Markup> {
     all
 }
 
+/// The same of several lines, which keep their breaks.
+pub fn span_lines(said: &str) -> Vec<Markup> {
+    let mut all = Vec::new();
+    for (at, line) in said.lines().enumerate() {
+        all.extend((at > 0).then(|| Markup("\n".to_owned())));
+        all.extend(spans(line));
+    }
+    all
+}
+
 /// A number, with a typographic minus sign.
 pub fn number(shown: &str) -> Markup {
     text(minus(shown))
@@ -183,6 +193,7 @@ mod tests {
         ] {
             assert_eq!(prose("li", "", said).into_string(), format!("<li>{expected}</li>"));
         }
+        assert_eq!(Markup::all(span_lines("a ` b\nc `d`\n")).into_string(), "a ` b\nc <code>d</code>");
     }
 
     #[test]

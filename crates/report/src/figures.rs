@@ -5,8 +5,9 @@ mod bitmap;
 #[cfg(test)]
 mod tests;
 
-use crate::html;
-use crate::{PublicReport, RunReport};
+use crate::html::{self, PageStands};
+use crate::wording::{self, label, names, seen_by};
+use crate::{PublicReport, RunReport, StudyInfo};
 use base::Error;
 use page::lines::wrapped;
 use page::markup::{Markup, element, text};
@@ -22,6 +23,8 @@ const LINE: u32 = 20;
 /// Characters that stand in such a line.
 const TITLE_CHARS: usize = 84;
 const LINE_CHARS: usize = 100;
+/// Of a study's title.
+const STUDY_CHARS: usize = 300;
 /// Where the mark of a key ends and its words begin.
 const MARK: u32 = MARGIN + 18;
 const WORDS: u32 = MARK + 8;
@@ -36,16 +39,36 @@ pub struct ReportFigure {
     pub about: String,
     /// The figure.
     pub svg: String,
+    /// What it is called where nothing else says of which study it is.
+    named: String,
     height: u32,
 }
 
+/// Of what figures are, which stands on each: nobody who sees one by itself has the page.
+struct FigureSource {
+    /// The title of the study.
+    title: String,
+    /// Its name and hash, who sees it, and of which day it is.
+    facts: String,
+}
+
+impl FigureSource {
+    fn of(study: &StudyInfo, whose: &str, day: Option<&str>) -> Self {
+        let hash = label(&study.hash);
+        let facts = [format!("study {} ({hash})", label(&study.name)), whose.to_owned()];
+        let facts: Vec<String> = facts.into_iter().chain(day.map(str::to_owned)).collect();
+        Self { title: wording::shortened(&study.title, STUDY_CHARS), facts: facts.join(" · ") }
+    }
+}
+
 impl ReportFigure {
-    /// Those of a report.
+    /// Those of a report, of a day where somebody knows it: a report has none.
     ///
     /// # Errors
     /// When the page is not well-formed, which a test rules out.
-    pub fn of(report: &RunReport) -> Result<Vec<Self>, Error> {
-        Self::all(html::sections(report))
+    pub fn of(report: &RunReport, day: Option<&str>) -> Result<Vec<Self>, Error> {
+        let source = FigureSource::of(&report.study, &format!("seen by {}", seen_by(report)), day);
+        Self::all(html::sections(report, PageStands::Served), &source)
     }
 
     /// Those of a public result.
@@ -53,14 +76,15 @@ impl ReportFigure {
     /// # Errors
     /// See [`Self::of`].
     pub fn of_public(public: &PublicReport) -> Result<Vec<Self>, Error> {
-        Self::all(html::public_sections(public))
+        let whose = format!("public result of {}", names(&public.parties));
+        Self::all(html::public_sections(public), &FigureSource::of(&public.study, &whose, None))
     }
 
-    fn all(sections: Vec<Markup>) -> Result<Vec<Self>, Error> {
+    fn all(sections: Vec<Markup>, source: &FigureSource) -> Result<Vec<Self>, Error> {
         let page = element("main", &[], sections).into_string();
         let page = Document::parse(&page).map_err(|error| Error::misuse(format!("a page: {error}")))?;
         let figures = page.descendants().filter(|node| node.has_tag_name("figure"));
-        Ok(figures.filter_map(standing_alone).collect())
+        Ok(figures.filter_map(|figure| standing_alone(figure, source)).collect())
     }
 
     /// Whether it fits into a picture: one of hundreds of rows does as a drawing alone.
@@ -79,7 +103,7 @@ impl ReportFigure {
 }
 
 /// A figure of a page with all that belongs to it.
-fn standing_alone(figure: Node<'_, '_>) -> Option<ReportFigure> {
+fn standing_alone(figure: Node<'_, '_>, source: &FigureSource) -> Option<ReportFigure> {
     let inner = figure.children().find(|node| node.attribute("role") == Some("img"))?;
     let child = |name| inner.children().find(|node| node.has_tag_name(name));
     let (title, about) = (child("title")?, child("desc")?);
@@ -88,13 +112,15 @@ fn standing_alone(figure: Node<'_, '_>) -> Option<ReportFigure> {
     let drawn = &figure.document().input_text()[about.range().end..inner.last_child()?.range().end];
     let named = [title, about].map(|node| words_of(node));
     let [shown, seen] = &named;
-    let lines = wrapped(shown, TITLE_CHARS, "", "");
+    let whole = format!("{}: {shown}", source.title);
+    let lines = |text, class| wrapped(text, TITLE_CHARS, "", "").into_iter().map(move |line| (class, line));
+    let lines: Vec<_> = lines(&source.title, "heading").chain(lines(shown, "name")).collect();
     let top = MARGIN + TITLE_LINE * lines.len() as u32 + 8;
     let place = |x: u32| x.to_string();
     let heading = (MARGIN + 15..).step_by(TITLE_LINE as usize).zip(&lines);
-    let heading = heading.map(|(y, line)| svg::label(&place(MARGIN), y, "heading", line));
-    let (below, end) = below(figure, top + height + LINE);
-    let names = [(title, shown), (about, seen)].map(|(node, words)| {
+    let heading = heading.map(|(y, (class, line))| svg::label(&place(MARGIN), y, class, line));
+    let (below, end) = below(figure, top + height + LINE, &source.facts);
+    let names = [(title, &whole), (about, seen)].map(|(node, words)| {
         let name = if node == title { "title" } else { "desc" };
         element(name, &[("id", node.attribute("id").unwrap_or_default())], [text(words)])
     });
@@ -103,18 +129,18 @@ fn standing_alone(figure: Node<'_, '_>) -> Option<ReportFigure> {
     let before = Markup::all([paper].into_iter().chain(heading)).into_string();
     let (width, below) = (WIDTH - 2 * MARGIN, Markup::all(below).into_string());
     // What was drawn for the page stands here as it is.
-    let whole = format!(
+    let svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"{ids}\" width=\"{WIDTH}\" \
          height=\"{end}\">{names}<style>{}</style>{before}<svg x=\"{MARGIN}\" y=\"{top}\" \
          width=\"{width}\" height=\"{height}\">{drawn}</svg>\n{below}</svg>\n",
         page::SHEET
     );
     let [title, about] = named;
-    Some(ReportFigure { name: name.to_owned(), title, about, svg: whole, height: end })
+    Some(ReportFigure { name: name.to_owned(), title, about, svg, named: whole, height: end })
 }
 
-/// Legend and caption from a line on, and where they end.
-fn below(figure: Node<'_, '_>, mut y: u32) -> (Vec<Markup>, u32) {
+/// Legend, caption and facts from a line on, and where they end.
+fn below(figure: Node<'_, '_>, mut y: u32, facts: &str) -> (Vec<Markup>, u32) {
     let of =
         |class: &'static str| figure.descendants().filter(move |node| node.attribute("class") == Some(class));
     let mut parts = Vec::new();
@@ -129,7 +155,8 @@ fn below(figure: Node<'_, '_>, mut y: u32) -> (Vec<Markup>, u32) {
     // What stands over a figure is its title once more.
     let caption = figure.children().find(|node| node.has_tag_name("figcaption"));
     let caption = caption.filter(|node| node.attribute("class").is_none()).map(words_of);
-    for line in caption.iter().flat_map(|caption| wrapped(caption, LINE_CHARS, "", "")) {
+    let texts = caption.iter().map(String::as_str).chain([facts]);
+    for line in texts.flat_map(|text| wrapped(text, LINE_CHARS, "", "")) {
         parts.push(svg::label(&MARGIN.to_string(), y, "of-name", &line));
         y += LINE;
     }

@@ -34,7 +34,7 @@ pub fn render(report: &RunReport) -> String {
         true => format!("{}: report of {}", clean(&report.study.title), wording::whose(report)),
         false => format!("{}: what {} sees", clean(&report.study.title), wording::whose(report)),
     };
-    let parts = [header(report)].into_iter().chain(sections(report)).collect();
+    let parts = [header(report)].into_iter().chain(sections(report, PageStands::InFolder)).collect();
     let footer = format!(
         "Made by Tacit. The file report.json beside this page holds the same numbers for programs, in the \
          format {}.",
@@ -43,10 +43,19 @@ pub fn render(report: &RunReport) -> String {
     page(title, parts, footer)
 }
 
+/// Where a page of a report stands, and so how its reader makes what may be passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageStands {
+    /// In a file beside `report.json`: by a command.
+    InFolder,
+    /// In a service, which has it ready.
+    Served,
+}
+
 /// All of a report beneath its title, for a page that has a frame of its own.
 #[must_use]
-pub fn sections(report: &RunReport) -> Vec<Markup> {
-    let mut parts = results(report);
+pub fn sections(report: &RunReport, stands: PageStands) -> Vec<Markup> {
+    let mut parts = results(report, stands);
     parts.push(section("Privacy", tables::privacy(report)));
     parts.push(section("Disclosed beyond the result", tables::disclosed(report)));
     parts.push(section("What the guarantee covers", [list(&report.guarantee)]));
@@ -77,7 +86,8 @@ pub fn render_public(public: &PublicReport) -> String {
 
 /// All of a public result beneath its title.
 pub(crate) fn public_sections(public: &PublicReport) -> Vec<Markup> {
-    let shown = Shown { mode: &public.mode, view: &public.public, heading: "h2", ids: "" };
+    let (mode, view, parties) = (&public.mode, &public.public, &public.parties);
+    let shown = Shown { mode, view, parties, heading: "h2", ids: "" };
     let may = boxed("box good", [paragraph("", wording::public(Some(&public.public_terms)))]);
     let lost = match &public.public {
         ResultView::Lift(view) => wording::lost_in_noise(view),
@@ -147,6 +157,8 @@ struct Shown<'a> {
     /// Of the release.
     mode: &'a str,
     view: &'a ResultView,
+    /// Names of all parties of the study.
+    parties: &'a [String],
     /// Of its sections.
     heading: &'static str,
     /// Before the ids of its figures.
@@ -160,16 +172,23 @@ impl Shown<'_> {
 }
 
 /// What anybody may publish first, then what this party alone sees.
-fn results(report: &RunReport) -> Vec<Markup> {
+fn results(report: &RunReport, stands: PageStands) -> Vec<Markup> {
     let run = run_notices(report);
     if let Some(nothing) = wording::nothing_seen(report) {
         return vec![paragraph("headline", nothing), run];
     }
-    let own = Shown { mode: &report.mode, view: &report.view, heading: "h2", ids: "" };
+    let parties = &wording::parties(report);
+    let own = Shown { mode: &report.mode, view: &report.view, parties, heading: "h2", ids: "" };
     let all_see = || {
-        let pasted = [text("In the folder of this page: "), words("code", "", PASS_ON)];
-        let own = [paragraph("", wording::own_report(report)), element("p", &[], pasted)];
-        Markup::all([public_box(report), boxed("box", own)])
+        let how = match stands {
+            PageStands::InFolder => {
+                element("p", &[], [text("In the folder of this page: "), words("code", "", PASS_ON)])
+            }
+            PageStands::Served => {
+                paragraph("", "Take along public.html, public.json or public.csv for that.")
+            }
+        };
+        Markup::all([public_box(report), boxed("box", [paragraph("", wording::own_report(report)), how])])
     };
     match &report.public {
         None => result(own, Markup::all([own_notices(report), run])),
@@ -294,7 +313,7 @@ fn lift(shown: Shown<'_>, view: &LiftView, notices: Markup) -> Vec<Markup> {
         parts.push(shown.section("Effect", [tables::effects(view, &scale)]));
     } else {
         let notes = wording::multiplicity(view).into_iter().chain(wording::no_relative(view));
-        let notes = [wording::whose_means(view)].into_iter().chain(notes);
+        let notes = [wording::whose_means(view, shown.parties)].into_iter().chain(notes);
         let notes = notes.chain(wording::means_beyond(view)).chain([clamp]);
         let effect = [plots::forest(view, &scale, shown.ids), tables::effects(view, &scale)];
         parts.push(

@@ -82,7 +82,7 @@ impl PublicReport {
         Ok(Self {
             format: PUBLIC_FORMAT.to_owned(),
             study: report.study.clone(),
-            parties: report.parties.iter().map(|party| party.name.clone()).collect(),
+            parties: crate::wording::parties(report),
             servers: servers.map(|server| server.name.clone()).collect(),
             mode: report.mode.clone(),
             public: if report.disclosed.public_keys { public.clone() } else { without_keys(public.clone()) },

@@ -61,7 +61,8 @@ pub fn told(report: &RunReport, columns: usize, numbers_in: &str) -> String {
         (Some(nothing), _) => paragraph(&mut out, "  ", &nothing),
         (None, None) => {
             let party = label(&report.party);
-            result_lines(&mut out, &[ShownView { party: &party, view: &report.view }], numbers_in);
+            let shown = [ShownView { party: &party, view: &report.view }];
+            result_lines(&mut out, &shown, &wording::parties(report), numbers_in);
         }
         (None, Some(public)) => public_and_own(&mut out, report, (public, numbers_in)),
     }
@@ -154,7 +155,8 @@ pub fn public(public: &PublicReport, columns: usize) -> String {
     facts(&mut out, &first);
     line(&mut out, "");
     let shown = ShownView { party: EVERYBODY, view: &public.public };
-    result_lines(&mut out, &[shown], "what --html, --csv, --excel and --json write");
+    let all_in = "what --html, --csv, --excel and --json write";
+    result_lines(&mut out, &[shown], &public.parties, all_in);
     line(&mut out, "");
     if let ResultView::Lift(view) = &public.public {
         wording::lost_in_noise(view).into_iter().for_each(|why| paragraph(&mut out, "  ", why));
@@ -212,17 +214,17 @@ fn public_and_own(out: &mut SummaryText, report: &RunReport, (public, numbers_in
         line(out, &format!("What {party} alone sees"));
         view_lines(out, own);
     }
-    numbers_shown(out, &shown, numbers_in);
+    numbers_shown(out, &shown, &wording::parties(report), numbers_in);
 }
 
 /// Views with what is said of their numbers.
-fn result_lines(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
+fn result_lines(out: &mut SummaryText, views: &[ShownView<'_>], parties: &[String], all_in: &str) {
     views.iter().for_each(|view| view_lines(out, *view));
-    numbers_shown(out, views, all_in);
+    numbers_shown(out, views, parties, all_in);
 }
 
 /// How many numbers there are and where all of them are, and how often intervals mislead.
-fn numbers_shown(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
+fn numbers_shown(out: &mut SummaryText, views: &[ShownView<'_>], parties: &[String], all_in: &str) {
     let sums = views.iter().map(|shown| match shown.view {
         ResultView::Lift(_) => 0,
         ResultView::Program { outputs, derived, .. } => wording::behind(outputs, derived).0.len(),
@@ -242,7 +244,7 @@ fn numbers_shown(out: &mut SummaryText, views: &[ShownView<'_>], all_in: &str) {
     }
     paragraph(out, "  ", &wording::numbers_told(lifts(), all_in));
     // Views of one study have it alike, but for cells that one of them has not.
-    let whose = lifts().map(wording::whose_means).max_by_key(String::len);
+    let whose = lifts().map(|view| wording::whose_means(view, parties)).max_by_key(String::len);
     whose.iter().for_each(|note| paragraph(out, "  ", note));
     lifts().filter_map(wording::multiplicity).for_each(|note| paragraph(out, "  ", &note));
     lifts().filter_map(wording::no_relative).for_each(|note| paragraph(out, "  ", &note));

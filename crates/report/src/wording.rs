@@ -54,15 +54,23 @@ impl MeanScale {
     /// One scale for all cells of all views, so that they can be compared at a glance. The rates decide how
     /// many people, the width of the intervals how many decimals.
     pub fn of<'a>(views: impl IntoIterator<Item = &'a LiftView>) -> Self {
-        let (mut size, mut width, mut people_least) = (0.0f64, 0.0f64, 1.0);
+        let (mut size, mut width, mut is_people) = (0.0f64, 0.0f64, true);
         for view in views {
-            // An amount of money reads well per person even when it is a fraction.
-            people_least = if counts_people(view) { 1.0 } else { 0.1 };
+            is_people = counts_people(view);
             for estimate in leading_estimates(view) {
                 size = size.max(magnitude(estimate));
                 width = width.max(finite(0.5 * (estimate.interval[1] - estimate.interval[0])));
             }
         }
+        Self::of_sizes(size, width, is_people)
+    }
+
+    /// The same of the largest difference or mean and the widest half of an interval; `is_people`: an outcome
+    /// is yes or no for one person.
+    #[must_use]
+    pub fn of_sizes(size: f64, width: f64, is_people: bool) -> Self {
+        // An amount of money reads well per person even when it is a fraction.
+        let people_least = if is_people { 1.0 } else { 0.1 };
         let people = match size {
             size if size >= people_least => 1,
             size if size >= 0.01 || size == 0.0 => 1_000,
@@ -666,6 +674,11 @@ pub fn charged_to(report: &RunReport, total: &PrivacyTotal) -> String {
 /// Names in a line.
 pub fn names(names: &[String]) -> String {
     names.iter().map(|name| label(name)).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of all parties of a report, in the order of the roster.
+pub fn parties(report: &RunReport) -> Vec<String> {
+    report.parties.iter().map(|party| party.name.clone()).collect()
 }
 
 /// The other parties' names.

@@ -1,12 +1,18 @@
 //! What is left of the budgets, counted in studies: of the ledger, which has the last word, and of what
 //! `service.toml` allows.
 
+use crate::schedule::consent_bounds;
 use crate::settings::{DataSet, HouseSettings};
+use crate::store::{PAGE, ProposalFilter, Store};
 use base::Error;
-use privacy::ledger::{EntryRow, Ledger};
+use net::KeyFingerprint;
+use privacy::best_guess;
+use privacy::ledger::{EntryRow, Ledger, PUBLIC};
 use release::Rational;
-use release::rational::{parse, ratio, shown};
+use release::rational::{parse, ratio, shown, to_f64};
+use statements::ProposalRecord;
 use std::collections::BTreeMap;
+use study::party::AgreedCharge;
 
 /// What is spent of a data set, and what is left.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,9 +34,17 @@ pub struct ViewerBudget {
     pub viewer: String,
     /// Rho of the budget; spent; left.
     pub rho: [String; 3],
-    /// What part of the budget is spent, from 0 to 1.
-    pub part: f64,
-    /// What a study is taken to cost, and how many of these are left.
+    /// Of what is left, what studies that were consented to and are not over may still take; how many these
+    /// are.
+    pub held: Option<(String, usize)>,
+    /// Of what is spent, what everybody sees: it is in the share of each viewer.
+    pub public: Option<String>,
+    /// What parts of the budget are spent, and spent or held, from 0 to 1.
+    pub parts: [f64; 2],
+    /// How often of 100 times the best guess about one person is right: after what is spent, and after all of
+    /// the budget.
+    pub guesses: [u64; 2],
+    /// What a study is taken to cost, and how many of these are left beside what is held.
     pub studies: Vec<StudiesLeft>,
     /// What was charged, the newest first.
     pub debits: Vec<EntryRow>,
@@ -45,6 +59,79 @@ pub struct StudiesLeft {
     pub count: String,
 }
 
+/// What a study that was consented to here was charged since, and may still be charged, towards one viewer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldRho {
+    /// The data set.
+    pub data: String,
+    /// Its key, or that of everybody.
+    pub viewer: String,
+    /// Charged since the consent.
+    pub charged: Rational,
+    /// The most that may come on top.
+    pub left: Rational,
+}
+
+/// What one proposal holds; nothing where it is over or nobody consented here. No ledger: nothing was
+/// charged.
+///
+/// # Errors
+/// When store or ledger cannot be read.
+pub fn held_by(
+    (store, settings, us): (&Store, &HouseSettings, KeyFingerprint),
+    ledger: Option<&Ledger>,
+    record: &ProposalRecord,
+) -> Result<Vec<HeldRho>, Error> {
+    let (Some(me), Some(own)) = (record.place(&us), store.own_consent(&record.id())?) else {
+        return Ok(Vec::new());
+    };
+    let Some(set) = settings.data.get(&own.data).filter(|_| !record.view().state().is_final()) else {
+        return Ok(Vec::new());
+    };
+    let Some(bounds) = consent_bounds(record, me, &own, set)? else { return Ok(Vec::new()) };
+    let one = |most: &AgreedCharge| {
+        let charged =
+            |ledger: &Ledger| ledger.charged_since(record.study().as_bytes(), &bounds, &most.viewer);
+        let charged = ledger.map(charged).transpose()?.map_or_else(|| ratio(0, 1), |[rho, _]| rho);
+        let left = (&most.rho - &charged).max(ratio(0, 1));
+        Ok(HeldRho { data: own.data.clone(), viewer: most.viewer.clone(), charged, left })
+    };
+    bounds.charges.iter().map(one).collect()
+}
+
+/// What all proposals that are not over hold, each by itself.
+///
+/// # Errors
+/// As [`held_by`].
+pub fn held(
+    of: (&Store, &HouseSettings, KeyFingerprint),
+    ledger: Option<&Ledger>,
+) -> Result<Vec<Vec<HeldRho>>, Error> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let rows = of.0.list(&ProposalFilter { open: true, ..ProposalFilter::default() }, after)?;
+        for row in rows.iter().filter(|row| row.data.is_some()) {
+            let record = of.0.standing(&row.id)?;
+            all.push(record.map_or_else(|| Ok(Vec::new()), |record| held_by(of, ledger, &record))?);
+        }
+        match rows.last() {
+            Some(last) if rows.len() == PAGE => after = Some(last.row),
+            _ => return Ok(all),
+        }
+    }
+}
+
+/// What is held of a data set towards a viewer, and by how many studies: what everybody sees, each viewer
+/// does.
+fn held_towards(held: &[Vec<HeldRho>], data: &str, key: &str) -> (Rational, usize) {
+    let of = |study: &Vec<HeldRho>| {
+        let named = |viewer: &str| study.iter().find(|one| one.data == data && one.viewer == viewer);
+        let one = named(key).or_else(|| named(AgreedCharge::PUBLIC))?;
+        (one.left > ratio(0, 1)).then(|| one.left.clone())
+    };
+    held.iter().filter_map(of).fold((ratio(0, 1), 0), |(sum, count), left| (sum + left, count + 1))
+}
+
 /// The budgets of some data sets. No ledger: nothing was spent yet.
 ///
 /// # Errors
@@ -52,6 +139,7 @@ pub struct StudiesLeft {
 pub fn budgets<'a>(
     settings: &HouseSettings,
     ledger: Option<&Ledger>,
+    held: &[Vec<HeldRho>],
     sets: impl Iterator<Item = (&'a String, &'a DataSet)>,
 ) -> Result<Vec<DataBudget>, Error> {
     let entries = ledger.map_or(Ok(Vec::new()), Ledger::entries)?;
@@ -71,10 +159,16 @@ pub fn budgets<'a>(
             let debits = entries.iter().rev().filter(|entry| counts(entry, &set.lineage, key));
             let debits: Vec<EntryRow> = debits.cloned().collect();
             let who = match key.as_str() {
-                privacy::ledger::PUBLIC => "everybody, by public results".to_owned(),
+                PUBLIC => "everybody, by public results".to_owned(),
                 key => names.get(key).cloned().unwrap_or_else(|| key.to_owned()),
             };
-            Ok(towards(who, (&set.budget, &spent), settings.policy.max_rho.as_ref(), debits))
+            let public = match key.as_str() {
+                PUBLIC => None,
+                _ => ledger.map(|ledger| ledger.spent(&set.lineage, PUBLIC)).transpose()?,
+            };
+            let held = held_towards(held, name, key);
+            let rho = ViewerRho { budget: &set.budget, spent: &spent, public, held };
+            Ok(towards(who, rho, settings.policy.max_rho.as_ref(), debits))
         };
         let together = ledger.map_or(Ok(ratio(0, 1)), |ledger| ledger.spent_by_all(&set.lineage))?;
         let (data, lineage) = (name.clone(), set.lineage.clone());
@@ -86,23 +180,44 @@ pub fn budgets<'a>(
 
 /// Whether an entry was charged for what this viewer, or anybody, saw of a lineage.
 fn counts(entry: &EntryRow, lineage: &str, key: &str) -> bool {
-    let sees = entry.viewer_key.split(' ').any(|one| one == key || one == privacy::ledger::PUBLIC);
+    let sees = entry.viewer_key.split(' ').any(|one| one == key || one == PUBLIC);
     entry.protects && !entry.given_back && entry.lineage == lineage && sees
+}
+
+/// What is known of a budget towards one viewer.
+struct ViewerRho<'a> {
+    budget: &'a Rational,
+    spent: &'a Rational,
+    /// Of it, what everybody sees.
+    public: Option<Rational>,
+    /// What is held, and by how many studies.
+    held: (Rational, usize),
 }
 
 fn towards(
     viewer: String,
-    (budget, spent): (&Rational, &Rational),
+    of: ViewerRho<'_>,
     max_rho: Option<&Rational>,
     debits: Vec<EntryRow>,
 ) -> ViewerBudget {
+    let ViewerRho { budget, spent, public, held: (held, by) } = of;
     let nothing = ratio(0, 1);
     let left = (budget - spent).max(nothing.clone());
+    let free = (&left - &held).max(nothing.clone());
     let mut studies = Vec::new();
-    studies.extend(last_cost(&debits).and_then(|cost| many(&left, &cost, "like the last one")));
-    studies.extend(max_rho.and_then(|most| many(&left, most, "at the most that the rules allow")));
-    let part = release::rational::to_f64(&(spent / budget)).clamp(0.0, 1.0);
-    ViewerBudget { viewer, rho: [shown(budget), shown(spent), shown(&left)], part, studies, debits }
+    studies.extend(last_cost(&debits).and_then(|cost| many(&free, &cost, "like the last one")));
+    studies.extend(max_rho.and_then(|most| many(&free, most, "at the most that the rules allow")));
+    let part = |value: &Rational| to_f64(&(value / budget)).clamp(0.0, 1.0);
+    ViewerBudget {
+        viewer,
+        rho: [shown(budget), shown(spent), shown(&left)],
+        parts: [part(spent), part(&(spent + &held))],
+        held: (by > 0).then(|| (shown(&held), by)),
+        public: public.filter(|public| *public > nothing).map(|public| shown(&public)),
+        guesses: [spent, budget].map(|rho| best_guess(to_f64(rho))),
+        studies,
+        debits,
+    }
 }
 
 /// What the newest study was charged: its release, and before that the sizes of its match.
@@ -154,11 +269,43 @@ mod tests {
     #[test]
     fn what_is_left_is_counted_in_whole_studies() {
         let most = ratio(3, 10);
-        let left = towards("p".into(), (&ratio(1, 1), &ratio(11, 100)), Some(&most), Vec::new());
+        let of = |budget: Rational, spent: Rational, held: Rational, most: Option<&Rational>| {
+            let by = usize::from(held > ratio(0, 1));
+            let rho =
+                ViewerRho { budget: &budget, spent: &spent, public: Some(ratio(1, 10)), held: (held, by) };
+            towards("p".into(), rho, most, Vec::new())
+        };
+        let none = || ratio(0, 1);
+        let left = of(ratio(1, 1), ratio(11, 100), none(), Some(&most));
         assert_eq!(left.rho, ["1", "0.11", "0.89"]);
-        assert_eq!(left.studies[0].count, "2");
-        let over = towards("p".into(), (&ratio(1, 10), &ratio(1, 5)), Some(&most), Vec::new());
-        assert_eq!((over.rho[2].as_str(), over.studies[0].count.as_str(), over.part), ("0", "0", 1.0));
-        assert!(towards("p".into(), (&ratio(1, 1), &ratio(0, 1)), None, Vec::new()).studies.is_empty());
+        assert_eq!((left.studies[0].count.as_str(), left.public.as_deref()), ("2", Some("0.1")));
+        assert_eq!((left.held, left.guesses), (None, [60, 77]));
+        let over = of(ratio(1, 10), ratio(1, 5), none(), Some(&most));
+        assert_eq!(
+            (over.rho[2].as_str(), over.studies[0].count.as_str(), over.parts),
+            ("0", "0", [1.0, 1.0])
+        );
+        assert!(of(ratio(1, 1), none(), none(), None).studies.is_empty());
+        // What a study that was consented to may still take is not there for others.
+        let held = of(ratio(1, 1), ratio(1, 100), ratio(4, 10), Some(&most));
+        assert_eq!(held.rho, ["1", "0.01", "0.99"]);
+        assert_eq!((held.held, held.studies[0].count.as_str()), (Some(("0.4".to_owned(), 1)), "1"));
+    }
+
+    #[test]
+    fn what_everybody_would_see_is_held_towards_each_viewer() {
+        let one = |viewer: &str, left| HeldRho {
+            data: "trial".to_owned(),
+            viewer: viewer.to_owned(),
+            charged: ratio(0, 1),
+            left,
+        };
+        let held = [
+            vec![one(AgreedCharge::PUBLIC, ratio(1, 10)), one("a", ratio(11, 100))],
+            vec![one("a", ratio(0, 1))],
+        ];
+        assert_eq!(held_towards(&held, "trial", "a"), (ratio(11, 100), 1));
+        assert_eq!(held_towards(&held, "trial", "b"), (ratio(1, 10), 1));
+        assert_eq!(held_towards(&held, "other", "a"), (ratio(0, 1), 0));
     }
 }

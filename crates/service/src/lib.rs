@@ -18,6 +18,7 @@ mod notices;
 mod passwords;
 mod policy;
 mod program_form;
+mod reckoned;
 mod rehearsal;
 mod roles;
 mod rules;
@@ -35,15 +36,18 @@ pub use agree::{AgreeOrder, ConsentStep, agree, seal, stands_against, taken_tag}
 pub use backup::{ServiceBackup, back_up};
 pub use findings::{DataFindings, check, version as data_version};
 pub use names::{ACCOUNT_RULE, TOKEN_RULE, is_account_name};
+pub use policy::may_propose;
 pub use rehearsal::rehearse;
 pub use roles::Grant;
 pub use rules::RulesStanding;
 pub use schedule::OTHERWISE;
 pub use secrets::{SecretToken, SpokenCode};
+pub use serving::strangers;
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{
-    Absorbed, Account, ApiToken, COMMAND_LINE, ConsentRight, NewApiToken, OutboxRow, OwnConsent, PeerSender,
-    ProposalFilter, ProposalRow, RecordedAct, RunLeft, RunRow, Speaker, Store, TokenScope, kind_of,
+    Absorbed, Account, ApiToken, COMMAND_LINE, ConsentRight, HELD, NewApiToken, OutboxRow, OwnConsent,
+    PeerSender, ProposalFilter, ProposalRow, RecordedAct, RunLeft, RunRow, STOPPED, Speaker, Store,
+    TokenScope, UNHEARD, kind_of,
 };
 pub use web::{House, Listening, listen, now};
 pub use weigh::{WeighedStudy, weigh};

@@ -1,6 +1,10 @@
 //! A lift study of what a person fills in: the text of `docs/studies/lift.md`, which the study's own reader
 //! then judges.
 
+mod again;
+
+pub use again::{FormFields, at, fields_again, first_fields, written};
+
 use page::form::FormMistake;
 use release::rational::{Rational, decimal, shown};
 use std::fmt::Write;
@@ -379,6 +383,47 @@ mod tests {
 
     fn said(wrong: Vec<FormMistake>) -> String {
         wrong.iter().map(FormMistake::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The fields that make a study are found in its text; of a text that no form makes there are none.
+    #[test]
+    fn a_study_fills_the_form_that_makes_it() {
+        let rich = [
+            ("role", "advertiser"),
+            ("identifier-2", "mail"),
+            ("alike-2", "email"),
+            ("clock", "hour"),
+            ("leave-out", "other, none"),
+            ("breakdown", "region"),
+            ("breakdown-values", "north, south"),
+            ("layout", "wide"),
+            ("event", "onset_1, onset_2"),
+            ("amount", "cost_1, cost_2"),
+            ("currency", "EUR"),
+            ("parts", "100"),
+            ("within", "48"),
+            ("mode", "sums"),
+            ("confidence", "0.90"),
+            ("rho-them", "0.05"),
+            ("also-matches", "yes"),
+        ];
+        let mut more = polio();
+        more.extend(rich);
+        more.remove("where");
+        more.remove("better");
+        for fields in [polio(), more] {
+            let text = study::canonical("made", &made(&fields).expect("a study")).expect("canonical");
+            let found = fields_again(&text, US, THEM).unwrap_or_else(|| panic!("{text}"));
+            for (name, value) in &fields {
+                let is = |(field, found): &(String, String)| field == name && found == value;
+                assert!(*name == "equals" || found.iter().any(is), "{name}: {found:?}");
+            }
+            let field = |name: &str| found.iter().find(|(field, _)| field == name).map_or("", |(_, v)| v);
+            let again = study_text(&field, US, THEM).expect("a study");
+            assert_eq!(study::canonical("made", &again).expect("canonical"), text);
+            assert!(fields_again(&text.replace("pid", "psi"), US, THEM).is_none());
+            assert!(fields_again(&text, THEM, US).is_some(), "either side proposes it again");
+        }
     }
 
     /// What the form makes is what the example says, but for what changes neither rows nor result.

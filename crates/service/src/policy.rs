@@ -3,7 +3,7 @@
 use crate::link::peer_of;
 use crate::serving::server_of;
 use crate::settings::{HouseSettings, ServicePolicy};
-use base::PartyId;
+use base::{Error, PartyId};
 use net::KeyFingerprint;
 use release::Rational;
 use release::rational::ratio;
@@ -33,6 +33,22 @@ pub fn refusal(
     };
     let text = text.chars().take(statements::TEXT_CHARS).collect();
     Some(ClosingReason { code: ClosingCode::Policy, text })
+}
+
+/// Refuses to propose what the own rules do not allow: nobody here could consent to it.
+///
+/// # Errors
+/// The rules that it breaks, in words for this organisation.
+pub fn may_propose(settings: &HouseSettings, own: KeyFingerprint, file: &StudyFile) -> Result<(), Error> {
+    let all: Vec<String> = broken(&settings.policy, own, file).into_iter().map(|broken| broken.why).collect();
+    match all.is_empty() {
+        true => Ok(()),
+        false => Err(Error::refused(format!(
+            "the rules of this organisation do not allow this study, so nobody here could consent to it: {}. \
+             Change the study, or have the rule loosened before it is proposed",
+            all.join("; ")
+        ))),
+    }
 }
 
 /// The name of the kind of a study.

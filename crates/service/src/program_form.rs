@@ -1,6 +1,7 @@
 //! A program that asks, of what a person fills in: the lines of `docs/questions.md`, which the study's own
 //! reader then judges.
 
+mod again;
 mod ask;
 
 use crate::lift_form::{FormParty, FormReader, RHO, listed, matched, quoted};
@@ -9,6 +10,7 @@ use program::asking::{column_line, column_name, first_lines, label_cells, number
 use release::rational::{Rational, decimal, ratio, shown};
 use std::fmt::Write;
 
+pub use again::program_fields_again;
 pub use ask::{ASKED, GROUPED, GROUPS};
 
 /// Columns that a form has room for.

@@ -13,6 +13,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+pub use consented::bounds as consent_bounds;
 pub use job::{Jobs, party_file};
 pub use meeting::{JobPlace, RunOrder};
 

@@ -9,7 +9,7 @@ use crate::weigh::WeighedStudy;
 use base::{Error, hex};
 use job::check::CheckedSide;
 use net::{Identity, KeyFingerprint};
-use study::{Server, Servers, Study, StudyFile};
+use study::{Participant, Server, Servers, Study, StudyFile};
 
 /// Stands where a consent names its data set, and there is none.
 pub const NO_DATA: &str = "";
@@ -50,6 +50,32 @@ pub fn servers_against(settings: &HouseSettings, set: &DataSet, study: &Study, o
         }
     });
     against.collect()
+}
+
+/// Why a study is not one of this organisation and of others that it knows, which may compute on a data set
+/// of it; nothing where it is.
+#[must_use]
+pub fn strangers(settings: &HouseSettings, file: &StudyFile, us: KeyFingerprint) -> Option<String> {
+    let key = |party: &Participant| party.key.parse::<KeyFingerprint>().ok();
+    let parties = &file.parties;
+    if !parties.iter().any(|party| key(party) == Some(us)) {
+        return Some(format!("No party of this study has the key of this organisation: {us}."));
+    }
+    let own = us.to_string();
+    let known = |key: &str| key == own || settings.peers.values().any(|peer| peer.key.to_string() == key);
+    let everybody = file.first().everybody().into_iter();
+    let owners = parties.iter().map(|party| (party.name.as_str(), party.key.as_str()));
+    if let Some((name, key)) = everybody.chain(owners).find(|(_, key)| !known(key)) {
+        return Some(format!("{name} has a key that service.toml does not name among its peers: {key}."));
+    }
+    let against = |set| servers_against(settings, set, file.first(), &own);
+    let against: Vec<Vec<String>> = settings.data.values().map(against).collect();
+    // Of several data sets the one that lacks the fewest is what somebody would mend.
+    let least = against.into_iter().min_by_key(Vec::len).filter(|least| !least.is_empty())?;
+    Some(format!(
+        "No data set of ours may be computed on by all servers of this study: {}.",
+        least.join("; ")
+    ))
 }
 
 /// Whether somebody consents to computing a study that `by` proposed here: a steward of everything.

@@ -33,7 +33,7 @@ pub use accounts::{Account, AccountState, LinkOwner, PasswordRight};
 pub use audit::TrailFilter;
 pub use confirmations::Confirmed;
 pub use consents::{ApprovalRow, ApprovedTerms, ConsentRight, OwnConsent, RULES_OF_BEFORE};
-pub use drafts::DraftRow;
+pub use drafts::{DataRead, DraftRow};
 pub use feed::FeedPlace;
 pub use requests::SealRequest;
 pub use runs::{RunLeft, RunLine, RunRow};
@@ -44,7 +44,7 @@ pub use studies::{
 };
 pub use tokens::{ApiToken, NewApiToken, Replayed, TokenScope};
 pub use tries::{Allowed, tried_by_proxy};
-pub use unheard::UNHEARD;
+pub use unheard::{HELD, UNHEARD};
 
 use base::Error;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};

@@ -1,10 +1,11 @@
 //! What a study is, in words: those of `tacit check` and `tacit plan`, under the headings of the page on
 //! which a steward decides. The text that is signed for is made of the same words.
 
+use crate::reckoned::ReckonedFor;
 use crate::serving::NO_DATA;
 use base::{Error, PartyId};
 use job::check::{CheckSizes, CheckedSide, SideReport};
-use job::plan::{Assumed, OutcomeGuess, interval_curves};
+use job::plan::{Assumed, OutcomeGuess, Plan, interval_curves};
 use job::prepare::Built;
 use job::told;
 use page::lines::Fact;
@@ -16,7 +17,7 @@ use release::Rational;
 use release::rational::{parse, ratio, shown, to_f64};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use study::{PartyRole, Question, StudyFile};
+use study::{PartyRole, Question, Study, StudyFile};
 
 /// Columns of what is shown as a table of text.
 const COLUMNS: usize = 76;
@@ -30,8 +31,10 @@ pub struct StudyTold {
     pub text: String,
     /// The hash of its program.
     pub program: String,
-    /// What is said, under headings.
+    /// What is said and signed for, under headings.
     pub sections: Vec<ToldSection>,
+    /// What accuracy, time and bytes come to, for rows that somebody supposes: no part of what is signed.
+    pub reckoned: Vec<ToldSection>,
     /// All the rho that each viewer gets, exact, by the name of a party or `public`.
     pub rho: BTreeMap<String, String>,
     /// What a match shows of the sizes of this organisation's rows, in rho.
@@ -66,16 +69,24 @@ pub fn sentence(text: &str) -> String {
 }
 
 /// Reads a study, brings it into its one form and says what it would do. `us` is the key of this
-/// organisation: what it would learn is told apart. `rows` are those that the price is stated for; where
-/// nobody says any, nothing is said of other engines.
+/// organisation: what it would learn is told apart. `reckoned` has the rows and outcomes that accuracy and
+/// price are stated for.
 ///
 /// # Errors
 /// What is wrong with the study, with its line.
-pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, Error> {
+pub fn tell(text: &str, us: &str, reckoned: &ReckonedFor) -> Result<StudyTold, Error> {
     const NAME: &str = "the study";
     let text = study::canonical(NAME, text)?;
     let side = CheckedSide::of_study(StudyFile::parse(NAME, &text)?, text.clone())?;
-    let sizes = CheckSizes { rows, without_engines: rows.is_none(), ..CheckSizes::default() };
+    let study = side.agreed.first();
+    let (rows, supposed) = (reckoned.rows(study, us), reckoned.words(study, us));
+    let sizes = CheckSizes {
+        rows: Some(rows),
+        mean: reckoned.mean,
+        without_engines: !reckoned.engines,
+        supposed: Some(supposed.clone()),
+        ..CheckSizes::default()
+    };
     let SideReport { report, agreed, built, .. } = side.report(&sizes, None)?;
     let (study, plan) = (agreed.first(), &report.plan);
     let mut parties: Vec<&study::Participant> = study.parties.iter().collect();
@@ -101,28 +112,16 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     let besides = besides.chain(told::servers(study)).chain(tells).collect();
     let mut noise: Vec<Fact> = told::noise_from(&report, study).into_iter().collect();
     noise.extend(told::left_out(study));
-    let mut noise = ToldSection::new("Noise", noise);
-    noise.table = told::noise_lines(plan, COLUMNS);
     let open = job::compose::not_covered(study.parties.len());
     let open = open.iter().map(String::as_str).chain([TOGETHER]).map(|line| Fact::new("open", line));
-    let (seconds, sent) = plan.stages.iter().fold((0.0, 0), |(seconds, sent), stage| {
-        (seconds + stage.seconds, sent + stage.bytes_sent.values().sum::<u64>())
-    });
-    let machines = if study.everybody().len() == 2 { "both" } else { "all" };
-    let took =
-        format!("about {} of {machines} machines, and {} between them", duration(seconds), bytes(sent));
-    let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
-    cost.table = told::cost(plan, study, COLUMNS);
-    cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));
     sections.extend([
         ToldSection::new("What these numbers are", told::meanings(&built).into_iter().collect()),
         ToldSection::new("What anybody learns besides", besides),
         ToldSection::new("Not covered", open.collect()),
-        ToldSection::new("What it could see", told::effects(plan, study)),
-        noise,
-        cost,
+        ToldSection::new("Noise", noise),
     ]);
-    sections.retain(|section| !section.lines.is_empty() || !section.table.is_empty());
+    sections.retain(|section| !section.lines.is_empty());
+    let reckoned = reckon(plan, study, &supposed, half(study, rows, reckoned.mean));
     let warnings: Vec<Fact> = report.warnings.iter().map(|line| Fact::new("warning", line)).collect();
     if !warnings.is_empty() {
         sections.insert(0, ToldSection::new("Before you decide", warnings));
@@ -133,7 +132,55 @@ pub fn tell(text: &str, us: &str, rows: Option<[u64; 2]>) -> Result<StudyTold, E
     let me = agreed.parties.iter().position(|party| party.key == us).and_then(|me| u8::try_from(me).ok());
     let sizes = me.map(|me| privacy::dummies::charge(study, PartyId(me))).transpose()?.flatten();
     let sizes = sizes.map_or_else(|| ratio(0, 1), |sizes| sizes.rho);
-    Ok(StudyTold { file: agreed, text, program, sections, rho, sizes })
+    Ok(StudyTold { file: agreed, text, program, sections, reckoned, rho, sizes })
+}
+
+/// What the rows that are supposed come to: what it could see, what noise leaves, what it takes.
+fn reckon(plan: &Plan, study: &Study, supposed: &str, half: Option<Fact>) -> Vec<ToldSection> {
+    let (seconds, sent) = plan.stages.iter().fold((0.0, 0), |(seconds, sent), stage| {
+        (seconds + stage.seconds, sent + stage.bytes_sent.values().sum::<u64>())
+    });
+    let machines = if study.everybody().len() == 2 { "both" } else { "all" };
+    let (seconds, sent) = (duration(seconds), bytes(sent));
+    let took = format!("about {seconds} of {machines} machines, and {sent} between them, for {supposed}");
+    let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
+    cost.table = told::cost(plan, study, COLUMNS);
+    cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));
+    let effects = half.into_iter().chain(told::effects(plan, study)).collect();
+    let noise = told::noise_lines(plan, COLUMNS);
+    let mut left = ToldSection::new("What noise leaves", Vec::new());
+    if !noise.is_empty() {
+        left.lines = vec![sentence(&format!("this is for {supposed}"))];
+        left.table = noise;
+    }
+    let mut all = vec![ToldSection::new("What it could see", effects), left, cost];
+    all.retain(|section| !section.lines.is_empty() || !section.table.is_empty());
+    all
+}
+
+/// Half of the interval of a lift study's result, for a mean outcome that somebody says: the number that
+/// [`choices`] has for the study as it is.
+fn half(study: &Study, rows: [u64; 2], mean: Option<f64>) -> Option<Fact> {
+    let Question::Lift(lift) = &study.kind else { return None };
+    let curves = interval_curves(study, &assumed(rows, mean?), None).ok()?;
+    let curve = curves.iter().find(|curve| curve.setting == "rows")?;
+    let point = curve.points.iter().find(|point| point.at == curve.chosen)?;
+    Some(Fact::new(
+        "effect",
+        match &point.half {
+            Ok(half) => format!(
+                "half of the {} % interval would be {}, of which chance alone is {}",
+                lift.release.confidence.percent(),
+                told::difference(half.whole, study),
+                told::difference(half.chance, study)
+            ),
+            Err(why) => format!("nothing would be shown: {why}"),
+        },
+    ))
+}
+
+fn assumed(rows: [u64; 2], mean: f64) -> Assumed {
+    Assumed { rows, both: None, outcome: Some(OutcomeGuess::told(mean)) }
 }
 
 /// What somebody has to know who reads nothing else: what is asked, who learns what, and what that may tell
@@ -203,7 +250,8 @@ fn in_short(file: &StudyFile, built: &[Built], us: &str, rho: &BTreeMap<String, 
 }
 
 /// The names of the columns of [`choices`].
-pub const CHOICES: [&str; 4] = ["Setting", "Value", "Half of the interval", "Of which chance alone"];
+pub const CHOICES: [&str; 4] =
+    ["Setting", "Value", "Half of the interval, per person", "Of which chance alone"];
 
 /// What other rho, clamps, rows and modes would do to the interval of a lift study, as `tacit plan --figure`
 /// draws it. Nothing for studies of other kinds.
@@ -212,8 +260,7 @@ pub const CHOICES: [&str; 4] = ["Setting", "Value", "Half of the interval", "Of 
 /// When nobody says what outcomes are like, or with such rows nothing would be shown.
 pub fn choices(told: &StudyTold, rows: [u64; 2], mean: f64) -> Result<Vec<[String; 4]>, Error> {
     let Question::Lift(lift) = &told.file.first().kind else { return Ok(Vec::new()) };
-    let assumed = Assumed { rows, both: None, outcome: Some(OutcomeGuess::told(mean)) };
-    let curves = interval_curves(told.file.first(), &assumed, None)?;
+    let curves = interval_curves(told.file.first(), &assumed(rows, mean), None)?;
     let rows = curves.iter().flat_map(|curve| {
         curve.points.iter().map(|point| {
             let of_mode = curve.setting == "mode" && point.value == lift.release.mode.name();
@@ -241,12 +288,15 @@ const SHELF: usize = 128;
 pub struct ToldShelf(Mutex<VecDeque<([u8; 32], Arc<StudyTold>)>>);
 
 impl ToldShelf {
-    /// As [`tell`] with its own sizes.
+    /// As [`tell`].
     ///
     /// # Errors
     /// As [`tell`].
-    pub fn tell(&self, text: &str, us: &str) -> Result<Arc<StudyTold>, Error> {
-        let name = *blake3::Hasher::new().update(us.as_bytes()).update(text.as_bytes()).finalize().as_bytes();
+    pub fn tell(&self, text: &str, us: &str, reckoned: &ReckonedFor) -> Result<Arc<StudyTold>, Error> {
+        // Neither keys nor this have a zero in them.
+        let head = format!("{us}\0{reckoned:?}\0");
+        let name =
+            *blake3::Hasher::new().update(head.as_bytes()).update(text.as_bytes()).finalize().as_bytes();
         let shelf = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let again = |shelf: &mut VecDeque<([u8; 32], Arc<StudyTold>)>| {
             let place = shelf.iter().position(|(known, _)| *known == name)?;
@@ -258,7 +308,7 @@ impl ToldShelf {
         if let Some(told) = again(&mut shelf()) {
             return Ok(told);
         }
-        let told = Arc::new(tell(text, us, None)?);
+        let told = Arc::new(tell(text, us, reckoned)?);
         let mut shelf = shelf();
         shelf.truncate(SHELF - 1);
         shelf.push_front((name, told.clone()));
@@ -282,6 +332,25 @@ impl StudyTold {
         };
         let all = others.map(|party| format!("rho {} for {}", shown(&bound(&party.name)), party.name));
         all.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What the rho that a party gets is made of, as a sentence after others; nothing where it is one number.
+    #[must_use]
+    pub fn parts_of(&self, party: &str) -> String {
+        let of = |viewer: &str| self.rho.get(viewer).and_then(|rho| parse(rho)).unwrap_or_default();
+        let (all, public, nothing) = (of(party), of(PUBLIC), Rational::default());
+        let alone = &all - &public - &self.sizes;
+        let each = [
+            (public, "of the public result, which everybody gets"),
+            (self.sizes.clone(), "of the sizes that its match shows"),
+            (alone, "of what it alone gets"),
+        ];
+        let each = each.into_iter().filter(|(rho, _)| *rho > nothing);
+        let each: Vec<String> = each.map(|(rho, what)| format!("{} {what}", shown(&rho))).collect();
+        match each.len() {
+            0 | 1 => String::new(),
+            _ => format!(" The {} is {}.", shown(&all), each.join(", and ")),
+        }
     }
 
     /// The text that a consent is signed for: all that is said, and what stands in the form.
@@ -325,12 +394,14 @@ impl StudyTold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reckoned::{RowsFrom, RowsOfCheck, SaidSizes};
 
     const LIFT: &str = include_str!("../../../examples/lift.toml");
 
     #[test]
     fn what_each_learns_stands_under_its_name() {
-        let told = tell(LIFT, "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", None).expect("told");
+        let told =
+            tell(LIFT, "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11", &ReckonedFor::default()).expect("told");
         let titles: Vec<&str> = told.sections.iter().map(|section| section.title.as_str()).collect();
         assert_eq!(
             titles[..5],
@@ -369,21 +440,75 @@ mod tests {
         );
         let words = told.words();
         assert!(words.contains("drawn inside the computation") || words.contains("Drawn inside"), "{words}");
-        assert_eq!(tell(&told.text, "", None).expect("again").text, told.text);
+        assert_eq!(tell(&told.text, "", &ReckonedFor::default()).expect("again").text, told.text);
+    }
+
+    /// All that is reckoned, as text.
+    fn reckoned(told: &StudyTold) -> String {
+        let lines = |section: &ToldSection| {
+            [vec![section.title.clone()], section.lines.clone(), section.table.clone()].concat()
+        };
+        told.reckoned.iter().flat_map(lines).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn engines_are_compared_where_somebody_says_rows() {
-        let told = |rows| tell(LIFT, "", rows).expect("told").words();
+        let told = |rows| {
+            let sizes = SaidSizes { rows, mean: None };
+            reckoned(&tell(LIFT, "", &ReckonedFor::said(sizes)).expect("told"))
+        };
         let compared = "engines that could run it";
         let (page, asked) = (told(None), told(Some([400_000, 2_000])));
         assert!(!page.contains(compared) && page.contains("What it takes"), "{page}");
         assert!(asked.contains(compared), "{asked}");
     }
 
+    /// Whoever has the hash of what is signed could else try numbers of rows until it fits.
+    #[test]
+    fn what_is_signed_hangs_on_no_rows_and_what_is_reckoned_says_whose_they_are() {
+        let us = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11";
+        let program = include_str!("../../../examples/program.toml");
+        for study in [LIFT, program] {
+            let checked = |rows| {
+                let (data, day) = ("trial".to_owned(), "2026-11-28".to_owned());
+                RowsFrom::Checked(RowsOfCheck { data, rows, whole: true, day })
+            };
+            let told = |rows: RowsFrom, mean| {
+                tell(study, us, &ReckonedFor { rows, mean, engines: false }).expect("told")
+            };
+            let nobody = told(RowsFrom::Nobody, None);
+            let said = told(RowsFrom::Said([45_000, 2_000]), Some(0.0006));
+            let own = told(checked(45_678), None);
+            assert_eq!(nobody.words(), said.words());
+            assert_eq!(nobody.words(), own.words());
+            let [nobody, said, own] = [&nobody, &said, &own].map(reckoned);
+            assert!(
+                nobody.contains("1,000,000 rows of each party, as nobody here said how many"),
+                "{nobody}"
+            );
+            assert!(said.contains("45,000 rows of ") && said.contains("said with the proposal"), "{said}");
+            assert!(!said.contains("1,000,000"), "{said}");
+            assert!(own.contains("45,678 rows of trial, as checked on 2026-11-28"), "{own}");
+        }
+    }
+
+    /// The preview has the accuracy as a sentence and in a table: by one rate and one reckoning.
+    #[test]
+    fn the_sentence_and_the_table_have_one_accuracy() {
+        let (rows, mean) = ([400_000, 2_000], 0.0006);
+        let sizes = SaidSizes { rows: Some(rows), mean: Some(mean) };
+        let told = tell(LIFT, "", &ReckonedFor::said(sizes)).expect("told");
+        let table = choices(&told, rows, mean).expect("compared");
+        let mine = table.iter().find(|row| row[0] == "rows" && row[1].contains("(this study)")).expect("it");
+        let said = reckoned(&told);
+        let sentence = format!("({} per person)", mine[2]);
+        assert!(said.contains("Half of the 95 % interval would be ") && said.contains(&sentence), "{said}");
+        assert!(said.contains("mean outcome of the control arm of 0.0006"), "{said}");
+    }
+
     #[test]
     fn choices_are_compared_where_somebody_guesses_outcomes() {
-        let told = tell(LIFT, "", None).expect("told");
+        let told = tell(LIFT, "", &ReckonedFor::default()).expect("told");
         let rows = choices(&told, [400_000, 2_000], 0.0006).expect("compared");
         let of = |setting: &str| rows.iter().filter(|row| row[0] == setting).count();
         assert!(of("rho") > 3 && of("clamp") > 0 && of("rows") > 3 && of("mode") == 3, "{rows:?}");
@@ -393,7 +518,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let wrong = LIFT.replace("clamp        = 1", "clamp        = 0");
-        let error = tell(&wrong, "", None).expect_err("no clamp of 0").to_string();
+        let error = tell(&wrong, "", &ReckonedFor::default()).expect_err("no clamp of 0").to_string();
         assert!(error.contains("the study, line 37"), "{error}");
     }
 }

@@ -7,8 +7,8 @@ use job::check::CheckedSide;
 use net::Identity;
 use serde_json::{Value, json};
 use service::{
-    AgreeOrder, COMMAND_LINE, ConsentStep, HouseSettings, OTHERWISE, OutboxRow, ProposalFilter, ProposalRow,
-    RecordedAct, RulesFile, RunRow, Speaker, Store, WeighedStudy,
+    AgreeOrder, COMMAND_LINE, ConsentStep, HELD, HouseSettings, OTHERWISE, OutboxRow, ProposalFilter,
+    ProposalRow, RecordedAct, RulesFile, RunRow, STOPPED, Speaker, Store, UNHEARD, WeighedStudy,
 };
 use statements::{
     ClosingCode, ClosingReason, ConsentFile, Naming, ProposalRecord, ProposedStudy, Said, StewardSeal, moment,
@@ -149,11 +149,15 @@ fn now_ms() -> u64 {
 pub fn propose(args: &ProposeArgs, as_json: bool) -> Result<(), Error> {
     let opened = OwnHouse::of(&args.file)?;
     let (file, text) = StudyFile::read(&args.study)?;
+    if let Some(why) = service::strangers(&opened.settings, &file, opened.identity.fingerprint()) {
+        return Err(Error::input(why));
+    }
     let text = study::canonical(&args.study.display().to_string(), &text)?;
     let side = CheckedSide::of_study(file, text.clone())?;
     let [built] = &side.built[..] else {
         return Err(Error::input("propose one study with each advertiser: this file asks for several runs"));
     };
+    service::may_propose(&opened.settings, opened.identity.fingerprint(), &side.agreed)?;
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
     let proposed = ProposedStudy {
@@ -185,9 +189,16 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
     weighed.refusals = service::stands_against(&opened.settings, args.runs, &weighed)?;
     let words = words(&opened, &record, &args.data, &weighed);
     if !args.yes && args.request.is_none() {
-        let text = format!("{words}\nTo sign it: the same command with --yes");
+        let rows = match args.data.as_str() {
+            "" => String::new(),
+            _ => format!("Not signed: {} would take part\n", page::numbers::counted(weighed.rows, "row")),
+        };
+        let text = format!("{words}\n{rows}To sign it: the same command with --yes");
         return match as_json {
-            true => output::print_json(&json!({ "words": words, "refusals": weighed.refusals })),
+            true => {
+                let WeighedStudy { rows, refusals, .. } = &weighed;
+                output::print_json(&json!({ "words": words, "rows": rows, "refusals": refusals }))
+            }
             false => output::print(&text),
         };
     }
@@ -229,14 +240,15 @@ pub fn consent(args: &AgreeArgs, as_json: bool) -> Result<(), Error> {
     }
 }
 
-/// What who consents by the command line reads.
+/// What who consents by the command line reads and signs for. No number of rows is in it: whoever has the
+/// hash could try numbers until it fits.
 fn words(opened: &OwnHouse, record: &ProposalRecord, data: &str, weighed: &WeighedStudy) -> String {
     let names = opened.names(record);
     let mut lines = vec![
         format!("{}: proposed by {}", base::clean(record.title()), names[record.proposer()]),
         match data {
             "" => "As a server, without data".to_owned(),
-            data => format!("With {data}: {} would take part", page::numbers::counted(weighed.rows, "row")),
+            data => format!("With {data}"),
         },
     ];
     if let Some(set) = opened.settings.data.get(data) {
@@ -264,6 +276,13 @@ pub fn close(args: &ClosingArgs, withdraws: bool, as_json: bool) -> Result<(), E
     let opened = OwnHouse::of(&args.study.file)?;
     let row = opened.row(&args.study.hash)?;
     let reason = ClosingReason { code: ClosingCode::Other, text: args.text.clone() };
+    if opened.store.is_unheard(&row.id)? {
+        // Nobody who withdraws wants a run meanwhile.
+        let act =
+            RecordedAct { by: COMMAND_LINE, what: "run stopped", to: &row.study.full(), at: service::now() };
+        opened.store.hold(&act, &row.id, Some(STOPPED), 0)?;
+        return Err(Error::refused(format!("{UNHEARD}. {HELD}")));
+    }
     let (said, word) = match withdraws {
         true => (Said::Withdraw(reason), "withdrawn"),
         false => (Said::Refuse(reason), "refused"),

@@ -195,6 +195,33 @@ fn a_study_that_the_rules_refuse_is_refused_by_the_service() {
 }
 
 #[test]
+fn a_withdrawal_by_command_holds_what_it_cannot_say_yet_and_strangers_are_not_proposed_to() {
+    let mut two = Two::new();
+    let path = two.folder.path().join("study.toml");
+    let study = std::fs::read_to_string(&path).expect("a study");
+    let other = Identity::generate().expect("a key").fingerprint().to_string();
+    std::fs::write(&path, study.replace(&two.keys[1], &other)).expect("written");
+    let failed = |words: &[&str], more: &[&str], why: &str| {
+        let done = two.command(0, words).args(more).output().expect("tacit starts");
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && error.contains(why), "{why}: {error}");
+    };
+    let shown = path.to_str().expect("UTF-8");
+    failed(&["propose"], &[shown], "has a key that service.toml does not name among its peers");
+    std::fs::write(&path, &study).expect("written");
+    two.propose();
+    // Nobody is there to say what it has.
+    two.kill(1);
+    two.strike(0);
+    let words = [two.hash.as_str(), "--text", "Not so."];
+    let done = two.command(0, &["withdraw"]).args(words).output().expect("tacit starts");
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert!(!done.status.success() && error.contains("Until then it is held"), "{error}");
+    let status = two.status(0);
+    assert_eq!((&status["held"], &status["state"]), (&"stopped".into(), &"proposed".into()), "{status:#}");
+}
+
+#[test]
 fn a_consent_waits_for_a_stewards_own_key() {
     let mut two = Two::new();
     let path = |name: &str| two.folder.path().join(name).to_str().expect("UTF-8").to_owned();

@@ -1,7 +1,8 @@
 //! Made-up files for a study's own columns: cells that its parties could have, without a known answer.
 //!
 //! A number lies around what the program compares it with, so that rows fall on both sides; labels and times
-//! are any of those that the study names. Half of the people of the smaller side are known to everybody.
+//! are any of those that the study names. Half of the people of the smaller side are known to everybody,
+//! where nobody says how many.
 
 mod cells;
 mod people;
@@ -19,6 +20,21 @@ const LACKS: u64 = 7;
 const MISSING: u64 = 20;
 /// Of so many lines one does not pass a filter.
 const FILTERED: u64 = 5;
+
+/// How many people are made up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeUpRows {
+    /// Of the first party of the study, and of each other one.
+    pub rows: [u64; 2],
+    /// Of these whom everybody has; none: half of the smaller side.
+    pub common: Option<u64>,
+}
+
+impl From<[u64; 2]> for MadeUpRows {
+    fn from(rows: [u64; 2]) -> Self {
+        Self { rows, common: None }
+    }
+}
 
 /// What is made up of one party.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +57,10 @@ pub fn for_study(
     folder: &Path,
     file: &StudyFile,
     parties: &[String],
-    rows: [u64; 2],
+    rows: impl Into<MadeUpRows>,
     seed: u64,
 ) -> Result<Vec<MadeUpFile>, Error> {
+    let MadeUpRows { rows, common } = rows.into();
     let aligned = file.first().matching.matcher.features().public_identifiers;
     if aligned && rows[0] != rows[1] {
         return Err(Error::input("every party of an aligned study has the same rows; write one number"));
@@ -53,7 +70,7 @@ pub fn for_study(
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let seed = Seed::from_bytes(bytes);
-    let people = MadeUpPeople { rows, aligned };
+    let people = MadeUpPeople { rows, common, aligned };
     let mut written = Vec::new();
     for (number, member) in file.parties.iter().enumerate() {
         if !parties.contains(&member.name) {

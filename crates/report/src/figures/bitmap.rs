@@ -76,7 +76,7 @@ fn encoded(figure: &ReportFigure, pixmap: &Pixmap, scale: u32) -> Result<Vec<u8>
         yppu: density,
         unit: png::Unit::Meter,
     }));
-    encoder.add_itxt_chunk("Title".to_owned(), figure.title.clone())?;
+    encoder.add_itxt_chunk("Title".to_owned(), figure.named.clone())?;
     encoder.add_itxt_chunk("Description".to_owned(), figure.about.clone())?;
     let mut writer = encoder.write_header()?;
     writer.write_image_data(pixmap.data())?;

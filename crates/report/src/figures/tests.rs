@@ -36,11 +36,12 @@ impl Decoded {
 fn figure(height: u32, parts: Vec<Markup>, beside: Vec<Markup>) -> ReportFigure {
     let drawn = svg::figure("one", "A title", "What is seen", height, parts);
     let figure = element("figure", &[], [drawn].into_iter().chain(beside));
-    ReportFigure::all(vec![figure]).expect("well-formed").pop().expect("a figure")
+    let source = FigureSource { title: "A study".to_owned(), facts: "Of whom, when".to_owned() };
+    ReportFigure::all(vec![figure], &source).expect("well-formed").pop().expect("a figure")
 }
 
-/// Where the inner figure begins under a title of one line.
-const TOP: u32 = MARGIN + TITLE_LINE + 8;
+/// Where the inner figure begins under two titles of one line.
+const TOP: u32 = MARGIN + 2 * TITLE_LINE + 8;
 const CARD: [u8; 3] = [0xf5, 0xf7, 0xf9];
 
 #[test]
@@ -52,7 +53,7 @@ fn bars_lines_and_dots_have_the_colours_of_the_sheet() {
     ];
     let figure = figure(60, parts, Vec::new());
     let picture = Decoded::of(&figure.png().expect("drawn"));
-    assert_eq!(picture.size, (2 * WIDTH, 2 * (TOP + 60 + MARGIN)));
+    assert_eq!(picture.size, (2 * WIDTH, 2 * (TOP + 60 + LINE + MARGIN)));
     assert!(picture.colours.iter().all(|colour| colour[3] == 0xff));
     let at = |x: u32, y: u32| picture.at(MARGIN + x, TOP + y);
     assert_eq!(picture.at(1, 1), CARD);
@@ -60,7 +61,7 @@ fn bars_lines_and_dots_have_the_colours_of_the_sheet() {
     assert_eq!(at(700, 20), CARD, "a quarter of the width");
     assert_eq!(at(100, 45), [0xe0, 0xa0, 0x30], "16 pixels high");
     assert_eq!(at(684, 50), [0x1c, 0x25, 0x30]);
-    let texts = [("Title", "A title"), ("Description", "What is seen")];
+    let texts = [("Title", "A study: A title"), ("Description", "What is seen")];
     assert_eq!(picture.texts, texts.map(|(name, text)| (name.to_owned(), text.to_owned())));
 }
 
@@ -91,7 +92,7 @@ fn legend_and_caption_go_along() {
     let beside =
         vec![element("p", &[("class", "legend")], keys), page::markup::words("figcaption", "", "In words.")];
     let figure = figure(30, vec![svg::bar(0.0, 1.0, 1, 1, "test")], beside);
-    for said in ["noise &lt;alone&gt;", "sent by b", "In words.", "class=\"full open\""] {
+    for said in ["noise &lt;alone&gt;", "sent by b", "In words.", "Of whom, when", "class=\"full open\""] {
         assert!(figure.svg.contains(said), "{said}: {}", figure.svg);
     }
     let picture = Decoded::of(&figure.png().expect("drawn"));
@@ -100,7 +101,7 @@ fn legend_and_caption_go_along() {
     let second = first + LINE - 10;
     assert_eq!(picture.at(MARGIN + 4, second + 6), [0xe6, 0x9f, 0x00]);
     assert_eq!([2, 8].map(|down| picture.at(MARGIN + 4, second + down)), [CARD; 2], "stripes");
-    assert_eq!(picture.size.1, 2 * (first + 3 * LINE + MARGIN));
+    assert_eq!(picture.size.1, 2 * (first + 4 * LINE + MARGIN));
 }
 
 /// A figure that was taken along has what the page has of it; each class has a rule, and each is drawn.
@@ -110,12 +111,18 @@ fn all_figures_of_reports_are_drawn() {
     let mut figures = 0;
     for (name, report) in all() {
         let page = html::render(&report);
-        let all = ReportFigure::of(&report).expect("well-formed");
+        let all = ReportFigure::of(&report, Some("2026-11-28")).expect("well-formed");
         assert_eq!(all.len(), page.matches("role=\"img\"").count(), "{name}");
         let names: BTreeSet<&str> = all.iter().map(|figure| &*figure.name).collect();
         assert_eq!(names.len(), all.len(), "{name}");
         for figure in &all {
             let document = Document::parse(&figure.svg).expect("well-formed");
+            let said = words_of(document.root_element());
+            let first = report.study.title.split_whitespace().next().expect("a title");
+            for part in [first, &figure.title, &label(&report.study.name), "seen by", "2026-11-28"] {
+                let part = text(part).into_string();
+                assert!(figure.svg.contains(&part) || said.contains(&part), "{name}: {part}: {said}");
+            }
             let texts = document.descendants().filter(|node| node.has_tag_name("text"));
             let numbers = texts.filter(|node| node.attribute("class") == Some("value"));
             for number in numbers.filter_map(|node| node.text()) {

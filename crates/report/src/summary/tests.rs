@@ -49,7 +49,8 @@ fn one_party() {
             "  Fewer is better: in favour of vaccine. The intervals are for outcomes clamped at 1 per \
              person.",
             "  6 released numbers are in report.html.",
-            "  Means are per person of the publisher: whom the advertiser does not know counts with 0.",
+            "  Means are per person of registry (publisher): whom hospitals (advertiser) does not know \
+             counts with 0.",
             "",
             "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 10⁻⁶)-DP; noise \
              candidates 64, 63 opened",

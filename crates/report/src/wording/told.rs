@@ -253,10 +253,22 @@ pub fn lost_in_noise(view: &LiftView) -> Option<&'static str> {
 }
 
 /// Of whom means are, which a reader who thinks of the people of both files would take for others; and why
-/// all parts of the whole may show more than it does.
-pub fn whose_means(view: &LiftView) -> String {
-    let mut text =
-        "Means are per person of the publisher: whom the advertiser does not know counts with 0.".to_owned();
+/// all parts of the whole may show more than it does. `parties` are those of the study, the publisher first.
+pub fn whose_means(view: &LiftView, parties: &[String]) -> String {
+    let mut text = match parties {
+        [publisher, advertiser] => format!(
+            "Means are per person of {} (publisher): whom {} (advertiser) does not know counts with 0.",
+            label(publisher),
+            label(advertiser)
+        ),
+        [publisher, advertisers @ ..] if !advertisers.is_empty() => format!(
+            "Means are per person of {} (publisher): whom no advertiser ({}) knows counts with 0.",
+            label(publisher),
+            super::names(advertisers)
+        ),
+        _ => "Means are per person of the publisher: whom the advertiser does not know counts with 0."
+            .to_owned(),
+    };
     if let Some(cell) = view.cells.iter().find(|cell| cell.family == "cohort") {
         let by = cell.column.as_ref().map_or_else(|| "cohort".to_owned(), |column| label(column));
         text += &format!(

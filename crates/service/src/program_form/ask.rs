@@ -33,6 +33,21 @@ pub struct FormQuestion {
     compares: bool,
 }
 
+impl FormQuestion {
+    /// The words with which its line begins.
+    pub(super) fn words(&self) -> &'static str {
+        match self.shape {
+            AskedShape::Nothing => "",
+            AskedShape::Statistics(words)
+            | AskedShape::OfBits(words)
+            | AskedShape::Quantiles(words)
+            | AskedShape::Association(words) => words,
+            AskedShape::Histogram => "histogram",
+            AskedShape::Regression => "regression",
+        }
+    }
+}
+
 const fn of(name: &'static str, shown: &'static str, shape: AskedShape) -> FormQuestion {
     FormQuestion { name, shown, shape, compares: false }
 }

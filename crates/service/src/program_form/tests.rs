@@ -17,6 +17,15 @@ fn costs() -> Fields {
     text.split(';').filter_map(|field| field.split_once('=')).collect()
 }
 
+/// The form that a study fills makes the study again.
+fn fills_its_form(text: &str) {
+    let text = study::canonical("made", text).expect("canonical");
+    let found = program_fields_again(&text, US, THEM).unwrap_or_else(|| panic!("no form: {text}"));
+    let field = |name: &str| found.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value);
+    let again = program_text(&field, US, THEM).unwrap_or_else(|wrong| panic!("{wrong:?}"));
+    assert_eq!(study::canonical("again", &again).expect("canonical"), text);
+}
+
 fn made(fields: &Fields) -> Result<String, Vec<FormMistake>> {
     program_text(&|name| fields.get(name).copied().unwrap_or(""), US, THEM)
 }
@@ -24,7 +33,9 @@ fn made(fields: &Fields) -> Result<String, Vec<FormMistake>> {
 /// The lines behind `ask`, of a study that is read and priced.
 fn asked(fields: &Fields) -> Vec<String> {
     let text = made(fields).unwrap_or_else(|wrong| panic!("{wrong:?}"));
-    crate::told::tell(&text, US.key, None).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    crate::told::tell(&text, US.key, &crate::reckoned::ReckonedFor::default())
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    fills_its_form(&text);
     let line = text.lines().find(|line| line.starts_with("text = ")).expect("a program");
     let program = line.replace("\\n", "\n").replace("\\\"", "\"");
     program.lines().skip_while(|line| !line.starts_with("ask ")).skip(1).map(str::to_owned).collect()
@@ -33,7 +44,8 @@ fn asked(fields: &Fields) -> Vec<String> {
 #[test]
 fn the_form_makes_a_study_that_is_read_and_priced() {
     let text = made(&costs()).expect("a study");
-    let told = crate::told::tell(&text, US.key, None).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let told = crate::told::tell(&text, US.key, &crate::reckoned::ReckonedFor::default())
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
     let words = told.words();
     assert!(words.contains("eur") && words.contains("arm"), "{words}");
     assert_eq!(told.rho["public"], "1/10");
@@ -52,6 +64,19 @@ fn the_form_makes_a_study_that_is_read_and_priced() {
         "sum of column-count between 0 20",
     ];
     assert_eq!(lines[..5], expected);
+}
+
+#[test]
+fn a_study_fills_its_form_with_what_was_written() {
+    let text = study::canonical("made", &made(&costs()).expect("a study")).expect("canonical");
+    let found = program_fields_again(&text, US, THEM).expect("a form");
+    for (name, value) in costs() {
+        let is = |(field, found): &(String, String)| field == name && found == value;
+        assert!(found.iter().any(is), "{name}={value}: {found:?}");
+    }
+    // What no form says is none's.
+    let other = text.replace("mean difference of", "mean of").replace("pid", "psi");
+    assert!(program_fields_again(&other, US, THEM).is_none());
 }
 
 #[test]

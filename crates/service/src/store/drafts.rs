@@ -2,6 +2,7 @@
 //! were given to somebody.
 
 use super::{RecordedAct, Store};
+use crate::reckoned::SaidSizes;
 use base::Error;
 use rusqlite::{OptionalExtension, Row, params};
 use statements::ProposalId;
@@ -20,6 +21,17 @@ pub struct DraftRow {
     pub at: u64,
     /// What was filled in.
     pub fields: Vec<(String, String)>,
+}
+
+/// A reading of a data set's files for a consent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataRead {
+    /// When it ended, in seconds since 1970.
+    pub at: u64,
+    /// The title of the study.
+    pub title: String,
+    /// Whether nothing stood against it.
+    pub fits: bool,
 }
 
 fn draft(row: &Row<'_>) -> Result<DraftRow, rusqlite::Error> {
@@ -86,6 +98,59 @@ impl Store {
         self.act(act, |transaction| {
             let sql = "DELETE FROM drafts WHERE account = ?1 AND id = ?2";
             transaction.execute(sql, params![act.by, id.cast_signed()]).map(drop)
+        })
+    }
+
+    /// Keeps the rows and outcomes that who acts said with a proposal; nothing where nothing was said.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn keep_sizes(&self, act: &RecordedAct<'_>, id: &ProposalId, said: SaidSizes) -> Result<(), Error> {
+        if said == SaidSizes::default() {
+            return Ok(());
+        }
+        let sql = "INSERT OR REPLACE INTO sizes (proposal, first, others, mean) VALUES (?1, ?2, ?3, ?4)";
+        let [first, others] = [0, 1].map(|at| said.rows.map(|rows| rows[at].cast_signed()));
+        self.act(act, |transaction| {
+            transaction.execute(sql, params![id.0, first, others, said.mean]).map(drop)
+        })
+    }
+
+    /// The rows and outcomes that were said with a proposal here.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn sizes_said(&self, id: &ProposalId) -> Result<SaidSizes, Error> {
+        let sql = "SELECT first, others, mean FROM sizes WHERE proposal = ?1";
+        let said = self.read(|connection| {
+            let row = |row: &Row<'_>| {
+                let rows: [Option<i64>; 2] = [row.get(0)?, row.get(1)?];
+                let rows = rows[0].zip(rows[1]).map(|(first, others)| [first, others].map(i64::unsigned_abs));
+                Ok(SaidSizes { rows, mean: row.get(2)? })
+            };
+            connection.prepare_cached(sql)?.query_row([id.0], row).optional()
+        })?;
+        Ok(said.unwrap_or_default())
+    }
+
+    /// When the files of a data set were last held against a study that somebody wanted to consent to, or
+    /// whose data had changed: with all rows read. None: never yet.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn read_for_consent(&self, data: &str) -> Result<Option<DataRead>, Error> {
+        // Who consents by the command line, and a rule, leave no line in `weighed`.
+        let sql = "SELECT w.at AS at, p.title, w.said = '' FROM weighed AS w JOIN proposals AS p \
+                   ON p.id = w.proposal WHERE w.data = ?1 \
+                   UNION ALL SELECT a.at_ms / 1000, p.title, 1 FROM consents AS c JOIN proposals AS p \
+                   ON p.id = c.proposal JOIN audit AS a ON a.subject = lower(hex(p.study)) \
+                   AND a.action = 'study consented to' WHERE c.data = ?1 ORDER BY at DESC LIMIT 1";
+        self.read(|connection| {
+            let row = |row: &Row<'_>| {
+                let at = row.get::<_, i64>(0)?.unsigned_abs();
+                Ok(DataRead { at, title: row.get(1)?, fits: row.get(2)? })
+            };
+            connection.query_row(sql, [data], row).optional()
         })
     }
 

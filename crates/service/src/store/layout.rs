@@ -9,7 +9,7 @@ use std::path::Path;
 const APPLICATION: i32 = 0x5443_5356;
 
 /// Step n makes a store of version n + 1 of one of version n; version 0 is an empty file.
-const STEPS: [LayoutStep; 13] = [
+const STEPS: [LayoutStep; 14] = [
     |transaction| Ok(transaction.execute_batch(V1)?),
     chained,
     |transaction| Ok(transaction.execute_batch(V3)?),
@@ -23,6 +23,7 @@ const STEPS: [LayoutStep; 13] = [
     |transaction| Ok(transaction.execute_batch(TAKEN)?),
     |transaction| Ok(transaction.execute_batch(LINEAGE)?),
     |transaction| Ok(transaction.execute_batch(COMPUTED)?),
+    |transaction| Ok(transaction.execute_batch(SIZES)?),
 ];
 
 type LayoutStep = fn(&Transaction<'_>) -> Result<(), StepFailed>;
@@ -354,6 +355,16 @@ ALTER TABLE runs ADD COLUMN computed INTEGER NOT NULL DEFAULT 0;
 UPDATE runs SET computed = 1 WHERE EXISTS (SELECT 1 FROM run_lines AS said WHERE said.proposal = runs.proposal
     AND said.run = runs.run AND json_valid(line)
     AND json_extract(line, '$.event') IN ('stage', 'stage-done', 'units', 'progress'));
+";
+
+/// What who proposed a study here said of rows and outcomes, which no statement has.
+const SIZES: &str = "
+CREATE TABLE sizes (
+    proposal BLOB PRIMARY KEY,
+    first INTEGER,
+    others INTEGER,
+    mean REAL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Why a step was not made.

@@ -447,7 +447,7 @@ pub(super) fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, rusqlite::Error> {
 }
 
 /// The condition of a filter, and its values in order.
-fn conditions(filter: &ProposalFilter<'_>) -> (String, Vec<rusqlite::types::Value>) {
+pub(super) fn conditions(filter: &ProposalFilter<'_>) -> (String, Vec<rusqlite::types::Value>) {
     let (mut sql, mut values) = (String::from("1"), Vec::<rusqlite::types::Value>::new());
     let mut add = |condition: &str, value: rusqlite::types::Value| {
         values.push(value);

@@ -1,5 +1,6 @@
 use super::sessions::SESSIONS;
 use super::*;
+use crate::reckoned::SaidSizes;
 use crate::roles::{Grant, HouseRole};
 use crate::secrets::SecretToken;
 use std::os::unix::fs::PermissionsExt;
@@ -244,7 +245,7 @@ fn what_fails_changes_nothing_and_writes_no_line() {
 }
 
 /// Stores of each version of the layout that a commit of the main branch had, as text.
-const FIXTURES: [(i32, &str); 10] = [
+const FIXTURES: [(i32, &str); 11] = [
     (1, include_str!("fixtures/v1.sql")),
     (2, include_str!("fixtures/v2.sql")),
     (3, include_str!("fixtures/v3.sql")),
@@ -255,6 +256,7 @@ const FIXTURES: [(i32, &str); 10] = [
     (10, include_str!("fixtures/v10.sql")),
     (11, include_str!("fixtures/v11.sql")),
     (12, include_str!("fixtures/v12.sql")),
+    (13, include_str!("fixtures/v13.sql")),
 ];
 
 #[test]
@@ -325,6 +327,7 @@ fn studies_of(version: i32, store: &Store) {
     let asked = store.request(&open.id, NOW).expect("reads");
     let lineage = (version >= 12).then(|| "trial".to_owned());
     assert_eq!(asked.map(|asked| (asked.own.lineage, asked.days)), (version >= 9).then_some((lineage, 30)));
+    assert_eq!(store.sizes_said(&open.id).expect("reads"), SaidSizes::default());
     // Who agreed before it was kept to what agrees again.
     assert_eq!(store.approvals(&open.id, NOW).expect("reads").len(), usize::from(version >= 6));
 }

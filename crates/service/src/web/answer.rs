@@ -38,9 +38,12 @@ impl Answer {
         Self { status, headers: vec![kind], body, cookie: None, device: None }
     }
 
-    /// A file to keep, under a name of ours.
+    /// A file to keep, under a name of ours: what is no letter, digit or dash of ASCII, or the dot of an
+    /// ending, is a dash there, so that shells and old systems take it as it is.
     #[must_use]
     pub fn file(kind: &str, name: &str, body: Vec<u8>) -> Self {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+        let name: String = name.chars().map(plain).collect();
         let keep = format!("attachment; filename=\"{name}\"");
         let headers = vec![(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, keep)];
         Self { status: StatusCode::OK, headers, body, cookie: None, device: None }

@@ -5,6 +5,18 @@
 // What needs this script is not shown without it.
 for (const part of document.querySelectorAll("[data-script]")) part.hidden = false;
 
+// What is folded is printed whole; browsers that do so by the style sheet need no help.
+if (!CSS.supports("selector(::details-content)")) {
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const part of folded) part.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const part of folded) part.open = false;
+  });
+}
+
 // A file goes into a field, as if somebody had pasted it.
 for (const input of document.querySelectorAll("input[data-into]")) {
   input.addEventListener("change", async () => {

@@ -3,13 +3,14 @@
 mod account;
 mod accounts;
 pub mod audit;
-mod budget;
+pub mod budget;
 mod confirmations;
 pub mod course;
 pub mod data;
 pub mod decide;
 pub mod help;
 mod home;
+mod news;
 mod operate;
 mod own_key;
 pub mod peers;
@@ -32,7 +33,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use base::limits::STUDY_BYTES;
-use page::markup::{Markup, element, text, text_lines, words};
+use page::markup::{Markup, element, span_lines, spans, words};
 use std::sync::Arc;
 
 /// All of them.
@@ -121,11 +122,11 @@ fn of_studies() -> Router<Arc<House>> {
 /// What is said of a study, each under its heading.
 fn told_parts(heading: &'static str, sections: &[ToldSection]) -> impl Iterator<Item = Markup> {
     sections.iter().map(move |section| {
-        let lines = section.lines.iter().map(|line| element("li", &[], [element("bdi", &[], [text(line)])]));
+        let lines = section.lines.iter().map(|line| element("li", &[], [element("bdi", &[], spans(line))]));
         let lines = (!section.lines.is_empty()).then(|| element("ul", &[], lines));
         let place = [("tabindex", "0"), ("aria-label", section.title.as_str()), ("role", "group")];
         let table = (!section.table.is_empty()).then(|| {
-            let table = element("pre", &place, [text_lines(&section.table.join("\n"))]);
+            let table = element("pre", &place, span_lines(&section.table.join("\n")));
             element("details", &[], [words("summary", "", "In numbers"), table])
         });
         let title = words(heading, "", &section.title);

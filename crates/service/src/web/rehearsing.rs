@@ -24,8 +24,19 @@ pub struct Rehearsal {
     pub at: u64,
     /// Made-up people of the first party, and of each other one.
     pub rows: [u64; 2],
+    /// The mean outcome in the control arm, where somebody says it.
+    pub mean: Option<f64>,
     /// What came of it, or why nothing did; none: it is under way.
     pub came: Option<Result<Arc<Simulation>, String>>,
+}
+
+/// For what a rehearsal is made up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RehearsedSizes {
+    /// People of the first party, and of each other one.
+    pub rows: [u64; 2],
+    /// The mean outcome in the control arm, where somebody says it.
+    pub mean: Option<f64>,
 }
 
 /// Rehearsals by the hash of their study, the newest last.
@@ -43,7 +54,7 @@ impl Rehearsing {
     }
 
     /// Begins one; false where the study has one under way, or too many others do.
-    fn begin(&self, study: &str, at: u64, rows: [u64; 2]) -> bool {
+    fn begin(&self, study: &str, one: Rehearsal) -> bool {
         let mut all = self.all();
         let under_way = |(_, one): &&(String, Rehearsal)| one.came.is_none();
         let is_busy = all.iter().filter(under_way).any(|(of, _)| of == study);
@@ -56,7 +67,7 @@ impl Rehearsing {
         {
             all.remove(oldest);
         }
-        all.push((study.to_owned(), Rehearsal { at, rows, came: None }));
+        all.push((study.to_owned(), one));
         true
     }
 
@@ -68,9 +79,10 @@ impl Rehearsing {
 }
 
 /// Starts one for a study in its one form; false where it runs already, or too many others do.
-pub fn start(house: &House, study: &str, text: &str, rows: [u64; 2]) -> Result<bool, Error> {
+pub fn start(house: &House, study: &str, text: &str, sizes: RehearsedSizes) -> Result<bool, Error> {
     let program = std::env::current_exe().map_err(|e| Error::io("cannot find this program", &e))?;
-    if !house.rehearsing.begin(study, super::now(), rows) {
+    let RehearsedSizes { rows, mean } = sizes;
+    if !house.rehearsing.begin(study, Rehearsal { at: super::now(), rows, mean, came: None }) {
         return Ok(false);
     }
     // Made-up files are gone with this, also those of a child that is killed.
@@ -85,7 +97,7 @@ pub fn start(house: &House, study: &str, text: &str, rows: [u64; 2]) -> Result<b
     command.env("TMPDIR", folder.path());
     command.args(["service", "rehearse", "--json"]);
     let memory = house.rules().settings.policy.jobs_memory;
-    let input = json!({ "study": text, "rows": rows, "memory": memory }).to_string();
+    let input = json!({ "study": text, "rows": rows, "mean": mean, "memory": memory }).to_string();
     let (store, rehearsing, study) = (house.store.clone(), house.rehearsing.clone(), study.to_owned());
     watch(command, input, RULE, move |found| {
         drop(folder);
@@ -114,12 +126,13 @@ mod tests {
     #[test]
     fn few_run_at_once_and_the_last_ones_are_kept() {
         let all = Rehearsing::default();
-        assert!(all.begin("a", 1, [5, 5]) && all.begin("b", 2, [5, 5]));
-        assert!(!all.begin("c", 3, [5, 5]), "two run");
+        let begin = |study: &str| all.begin(study, Rehearsal { at: 1, rows: [5, 5], mean: None, came: None });
+        assert!(begin("a") && begin("b"));
+        assert!(!begin("c"), "two run");
         all.end("a", Err("no".to_owned()));
-        assert!(!all.begin("b", 3, [5, 5]), "it runs already");
+        assert!(!begin("b"), "it runs already");
         for number in 0..KEPT {
-            assert!(all.begin(&number.to_string(), 4, [5, 5]));
+            assert!(begin(&number.to_string()));
             all.end(&number.to_string(), Err("no".to_owned()));
         }
         assert!(all.of("a").is_none() && all.of("15").is_some());

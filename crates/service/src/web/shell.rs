@@ -6,7 +6,7 @@ use crate::roles::{Action, StudySubject, Subject};
 use crate::store::RULES_OF_BEFORE;
 use axum::http::{Method, StatusCode, header};
 use page::form::{FormField, button, form, hidden, whose};
-use page::markup::{Markup, element, text, words};
+use page::markup::{Markup, element, prose, text, words};
 use std::sync::OnceLock;
 
 /// The style sheet of reports and what pages add to it, with the path that names its content.
@@ -65,7 +65,7 @@ pub fn with_status(
     if visit.may(Action::SeeAudit, Subject::House) {
         notices.extend(visit.house.watch.seen().alarms());
     }
-    let notices: Vec<Markup> = notices.iter().map(|notice| words("p", "", notice)).collect();
+    let notices: Vec<Markup> = notices.iter().map(|notice| prose("p", "", notice)).collect();
     let notices = (!notices.is_empty()).then(|| {
         let place = [("class", "box"), ("role", "note"), ("aria-label", "For everybody")];
         element("div", &place, notices)
@@ -297,6 +297,14 @@ pub fn table(caption: &str, columns: &[&str], rows: impl IntoIterator<Item = Vec
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn what_is_folded_is_printed_and_boxes_to_tick_keep_their_size() {
+        let css = &super::style().1;
+        let printed = css.split("@media print").nth(1).expect("a sheet for printers");
+        assert!(printed.contains("details::details-content { content-visibility: visible;"), "{printed}");
+        assert!(css.contains(".tick input { flex: none; width: 1.4rem;"), "{css}");
+    }
+
     #[test]
     fn links_are_not_logged() {
         assert_eq!(super::logged("/enter/0123"), "/enter/...");

@@ -4,8 +4,10 @@
 mod copies;
 mod forms;
 mod held;
+mod news;
 mod own_key;
 mod pictures;
+mod reckoned;
 mod said;
 pub(crate) mod serving;
 mod threats;
@@ -170,7 +172,7 @@ impl Pair {
     }
 
     fn proposed_text(&self, text: &str, note: &str) -> (ProposalId, String) {
-        let told = crate::told::tell(text, "", None).expect("a study");
+        let told = crate::told::tell(text, "", &crate::reckoned::ReckonedFor::default()).expect("a study");
         let proposed = ProposedStudy {
             text: told.text.clone(),
             program: base::unhex(&told.program).expect("a hash"),
@@ -318,6 +320,11 @@ fn is_a_page(body: &str, path: &str) {
         let bad = node.attributes().find(|one| one.name().starts_with("on") || one.name() == "style");
         assert!(bad.is_none(), "{path}: {bad:?}");
     }
+    let shown = tree.descendants().filter(|node| {
+        let is_field = node.parent().is_some_and(|parent| parent.has_tag_name("textarea"));
+        node.is_text() && !is_field && node.text().is_some_and(|text| text.contains('`'))
+    });
+    assert_eq!(shown.filter_map(|node| node.text()).collect::<Vec<_>>(), [""; 0], "{path}: raw backticks");
     let many = ids.len();
     ids.sort_unstable();
     ids.dedup();
@@ -764,7 +771,8 @@ fn lists_go_on_by_fifty_and_are_filtered() {
             let text = text.replace(keys[0], &pair.own.fingerprint().to_string());
             let text = text.replace(keys[1], &pair.peer.fingerprint().to_string());
             let text = text.replace("1954 poliomyelitis", &format!("Number {number:02}, 1954 poliomyelitis"));
-            let told = crate::told::tell(&text, "", None).expect("a study");
+            let told =
+                crate::told::tell(&text, "", &crate::reckoned::ReckonedFor::default()).expect("a study");
             let proposed = ProposedStudy {
                 text: told.text,
                 program: base::unhex(&told.program).expect("a hash"),

@@ -7,18 +7,21 @@ use study::{Identifier, MatchRule, Normaliser, phone};
 /// How many people everybody has.
 pub(super) struct MadeUpPeople {
     pub rows: [u64; 2],
+    /// Whom everybody has; none: half of the smaller side.
+    pub common: Option<u64>,
     /// Whether all have the same.
     pub aligned: bool,
 }
 
 impl MadeUpPeople {
-    /// Numbers of the people of a party: half of the smaller side are everybody's, the others its own.
+    /// Numbers of the people of a party: everybody's, and others that are its own.
     pub fn of(&self, party: usize) -> Vec<u32> {
         let [first, others] = self.rows.map(|rows| rows as u32);
         if self.aligned {
             return (0..first).collect();
         }
-        let common = first.min(others) / 2;
+        let most = first.min(others);
+        let common = self.common.map_or(most / 2, |common| most.min(common.try_into().unwrap_or(most)));
         let (rows, before) = match party {
             0 => (first, 0),
             _ => (others, first - common + (party as u32 - 1) * (others - common)),

@@ -3,6 +3,8 @@
 use super::shapes::{ApiDone, ApiDraft, ApiDraftSent, ApiDrafts, ApiNothing, ApiPreview, ApiProposing};
 use super::stop::ApiStop;
 use super::studies::sections;
+use crate::policy::broken;
+use crate::reckoned::ReckonedFor;
 use crate::roles::{Action, Subject};
 use crate::store::DraftRow;
 use crate::told::{StudyTold, tell};
@@ -103,7 +105,7 @@ fn weighed<'v>(
     if let Some(text) = shown(draft).text {
         // What is wrong has the place of the text that was sent; the form has no places.
         study::StudyFile::parse("the study", &text).map_err(ApiStop::told)?;
-        tell(&text, &own.fingerprint().to_string(), None).map_err(ApiStop::told)?;
+        tell(&text, &own.fingerprint().to_string(), &ReckonedFor::default()).map_err(ApiStop::told)?;
     }
     let filled = FilledForm::of(draft.fields.clone());
     let wrong = |why: Vec<FormMistake>| {
@@ -115,11 +117,13 @@ fn weighed<'v>(
 
 /// What a draft would do.
 pub fn preview(visit: &Visit<'_>) -> Result<ApiPreview, ApiStop> {
-    let (_, told, _) = weighed(visit, &of_path(visit)?)?;
+    let (own, told, _) = weighed(visit, &of_path(visit)?)?;
+    let against = broken(&visit.settings().policy, own.fingerprint(), &told.file);
     Ok(ApiPreview {
         study: told.file.hash().full(),
         title: told.file.first().title.clone(),
-        sections: sections(&told.sections),
+        sections: sections(&told),
+        against: against.into_iter().map(|broken| broken.why).collect(),
         text: told.text,
     })
 }

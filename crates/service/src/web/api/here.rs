@@ -14,6 +14,7 @@ use crate::roles::{Action, Grant, Subject};
 use crate::settings::{DataSet, ServicePeer, words};
 use crate::web::answer::Answer;
 use crate::web::checking::{read, start};
+use crate::web::pages::budget::held;
 use crate::web::pages::{audit, data as pages, peers as links};
 use crate::web::visit::{Stop, Visit};
 use privacy::ledger::Ledger;
@@ -42,7 +43,8 @@ pub fn budgets(visit: &Visit<'_>) -> Result<ApiBudgets, ApiStop> {
     let settings = visit.settings();
     let sees = |(name, _): &(&String, &DataSet)| visit.may(Action::SeeBudget, Subject::Data(name));
     let ledger = settings.ledger.exists().then(|| Ledger::look(&settings.ledger)).transpose()?;
-    let all = of_ledger(settings, ledger.as_ref(), settings.data.iter().filter(sees))?;
+    let held = held(visit, ledger.as_ref())?;
+    let all = of_ledger(settings, ledger.as_ref(), &held, settings.data.iter().filter(sees))?;
     if all.is_empty() {
         return Err(Stop::Denied.into());
     }
@@ -64,7 +66,9 @@ fn viewer(one: ViewerBudget) -> ApiViewer {
     });
     let debits = debits.collect();
     let studies = one.studies.into_iter().map(|left| ApiLeft { count: left.count, of: left.of }).collect();
-    ApiViewer { viewer: one.viewer, budget, spent, left, studies, debits }
+    let held = one.held.map_or_else(|| "0".to_owned(), |(held, _)| held);
+    let public = one.public.unwrap_or_else(|| "0".to_owned());
+    ApiViewer { viewer: one.viewer, budget, spent, public, left, held, studies, debits }
 }
 
 /// The same of one data set and one viewer.

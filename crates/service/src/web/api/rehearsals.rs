@@ -2,6 +2,7 @@
 
 use super::stop::ApiStop;
 use crate::web::pages::rehearsal::{self as pages, Rehearsed};
+use crate::web::rehearsing::RehearsedSizes;
 use crate::web::visit::Visit;
 use job::simulate::{SimulatedPart, Simulation};
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,11 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApiRehearsing {
-    /// Of the first party of the study and of each other one, 1 to 100,000; none: 10,000 of each.
+    /// Of the first party of the study and of each other one, 1 to 100,000; none: as was said with the study,
+    /// in the same proportion where that is more, else 10,000 of each.
     pub rows: Option<[u64; 2]>,
+    /// The mean outcome of one person of a lift study's control arm; none: as was said with the study.
+    pub mean: Option<f64>,
 }
 
 /// A study tried on made-up rows.
@@ -28,6 +32,8 @@ pub struct ApiRehearsal {
     pub at: Option<u64>,
     /// Made-up rows of the first party of the study, and of each other one.
     pub rows: Option<[u64; 2]>,
+    /// The mean outcome of one person of the control arm that outcomes were made up for.
+    pub mean: Option<f64>,
     /// Why it failed.
     pub why: Option<String>,
     /// What each viewer would be shown.
@@ -89,18 +95,23 @@ fn shown(visit: &Visit<'_>, of: &Rehearsed) -> ApiRehearsal {
         study: of.study.clone(),
         state: state.to_owned(),
         at: one.as_ref().map(|one| one.at),
-        rows: one.map(|one| one.rows),
+        rows: one.as_ref().map(|one| one.rows),
+        mean: one.and_then(|one| one.mean),
         why,
         numbers,
     }
 }
 
 fn begun(visit: &Visit<'_>, of: &Rehearsed, sent: &ApiRehearsing) -> Result<ApiRehearsal, ApiStop> {
-    let rows = sent.rows.unwrap_or([pages::ROWS; 2]);
+    let said = of.sizes();
+    let (rows, mean) = (sent.rows.unwrap_or(said.rows), sent.mean.or(said.mean));
     if !rows.iter().all(|rows| pages::is_possible(*rows)) {
         return Err(ApiStop::input("rows are 1 to 100,000 of each side"));
     }
-    pages::rehearse(visit, &of.study, &of.text, rows)?;
+    if !mean.is_none_or(pages::is_mean) {
+        return Err(ApiStop::input("mean is a number above 0"));
+    }
+    pages::rehearse(visit, &of.study, &of.text, RehearsedSizes { rows, mean })?;
     Ok(shown(visit, of))
 }
 

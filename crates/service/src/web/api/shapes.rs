@@ -112,9 +112,9 @@ pub struct ApiStatement {
 /// What a study would do, in the words that a steward reads.
 #[derive(Serialize, ToSchema)]
 pub struct ApiSummary {
-    /// The hash of these words, which a consent names.
+    /// The hash of the words that a consent is signed for, which it names.
     pub words: String,
-    /// Under headings.
+    /// Under headings: these words, then what is reckoned and not signed.
     pub sections: Vec<ApiSection>,
     /// The data sets here that it could use.
     pub sets: Vec<ApiUsable>,
@@ -212,6 +212,8 @@ pub struct ApiPreview {
     pub text: String,
     /// In the words that stewards read.
     pub sections: Vec<ApiSection>,
+    /// Rules of this organisation that it breaks: with one it is not proposed.
+    pub against: Vec<String>,
 }
 
 /// Which study a draft was when it was read.
@@ -360,9 +362,13 @@ pub struct ApiViewer {
     pub budget: String,
     /// Of this spent.
     pub spent: String,
+    /// Of what is spent, what everybody gets by public results: it is in the share of each viewer.
+    pub public: String,
     /// And left.
     pub left: String,
-    /// How many more studies.
+    /// Of what is left, the most that studies may still take which were consented to and are not over.
+    pub held: String,
+    /// How many more studies, beside these.
     pub studies: Vec<ApiLeft>,
     /// What was charged, the newest first, at most 50.
     pub debits: Vec<ApiDebit>,

@@ -5,10 +5,11 @@ use super::shapes::{
     ApiStudy, ApiStudyWhole, ApiSummary, ApiUsable,
 };
 use super::stop::ApiStop;
+use crate::reckoned::{ReckonedFor, SaidSizes};
 use crate::roles::Action;
 use crate::serving::NO_DATA;
 use crate::store::{PAGE, ProposalFilter, ProposalRow, RunRow, kind_of};
-use crate::told::{ToldSection, tell};
+use crate::told::{StudyTold, ToldSection, tell};
 use crate::web::answer::Answer;
 use crate::web::pages::course::StageProgress;
 use crate::web::pages::studies::{StudySeen, listed, name_of, seen, seen_as};
@@ -135,13 +136,15 @@ pub fn statements(visit: &Visit<'_>) -> Result<ApiStatements, ApiStop> {
     Ok(ApiStatements { statements, next: next.map(|next| next.to_string()) })
 }
 
-/// Words under headings.
-pub fn sections(all: &[ToldSection]) -> Vec<ApiSection> {
-    let one = |section: &ToldSection| {
-        let ToldSection { title, lines, table } = section.clone();
-        ApiSection { title, lines, table }
-    };
-    all.iter().map(one).collect()
+/// Words under a heading.
+fn section(section: &ToldSection) -> ApiSection {
+    let ToldSection { title, lines, table } = section.clone();
+    ApiSection { title, lines, table }
+}
+
+/// What is said of a study: what is signed for, then what is reckoned.
+pub fn sections(told: &StudyTold) -> Vec<ApiSection> {
+    told.sections.iter().chain(&told.reckoned).map(section).collect()
 }
 
 /// What it would do, and what a consent to it names.
@@ -156,7 +159,7 @@ pub fn summary(visit: &Visit<'_>) -> Result<ApiSummary, ApiStop> {
     });
     Ok(ApiSummary {
         words: base::hex(&digest_of_words(&told.words())),
-        sections: sections(&told.sections),
+        sections: sections(&told),
         sets: usable.collect(),
         serves: decide::serves(visit, &study),
         charges: (1..=RUNS_ANEW).map(|runs| ApiBound { runs, most: told.bound(&us, runs) }).collect(),
@@ -175,8 +178,9 @@ pub fn plan(visit: &Visit<'_>) -> Result<ApiPlan, ApiStop> {
         }
     };
     let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
-    let told = tell(&study.record.proposed().text, &us, rows).map_err(ApiStop::told)?;
-    Ok(ApiPlan { sections: sections(&told.sections) })
+    let reckoned = ReckonedFor::said(SaidSizes { rows, mean: None });
+    let told = tell(&study.record.proposed().text, &us, &reckoned).map_err(ApiStop::told)?;
+    Ok(ApiPlan { sections: sections(&told) })
 }
 
 fn run(row: &RunRow, sees: bool) -> ApiRun {

@@ -384,7 +384,17 @@ fn drafts_are_kept_changed_and_dropped() {
     desk.send(Method::PUT, &ann, &path, &other(&json!("00")), 409);
     let changed = desk.send(Method::PUT, &ann, &path, &other(&draft["version"]), 200);
     assert_eq!(changed["id"], draft["id"]);
-    desk.get(&ann, &format!("{path}/preview"));
+    assert_eq!(desk.get(&ann, &format!("{path}/preview"))["against"], json!([]));
+    // What own rules do not allow is told, and not proposed.
+    let over = desk.study().replace("rho = 0.1", "rho = 0.5");
+    let over = desk.post(&ann, "/drafts", &json!({ "title": "Too much", "text": over }));
+    let beyond = format!("/drafts/{}", over["id"]);
+    let preview = desk.get(&ann, &format!("{beyond}/preview"));
+    assert!(preview["against"][0].as_str().is_some_and(|why| why.contains("max_rho")), "{preview:#}");
+    let sent = json!({ "study": preview["study"] });
+    let refused = desk.send(Method::POST, &ann, &format!("{beyond}/propose"), &sent, 409);
+    assert!(refused.to_string().contains("nobody here could consent to it"), "{refused:#}");
+    desk.send(Method::DELETE, &ann, &beyond, &json!({}), 200);
     let bob = desk.all("bob", &["analyst"]);
     desk.request(&Method::GET, &bob, &path, &[], "").is(404);
     let stale = json!({ "study": "0".repeat(64) });
@@ -433,7 +443,7 @@ fn a_token_of_a_steward_of_everything_consents_for_a_server() {
         let (own, peer) = (desk.own.fingerprint(), Identity::generate().expect("a key"));
         let text = SERVED.replace(&format!("tacit1:{}", "2".repeat(32)), &own.to_string());
         let text = text.replace("tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", &peer.fingerprint().to_string());
-        let told = crate::told::tell(&text, "", None).expect("a study");
+        let told = crate::told::tell(&text, "", &crate::reckoned::ReckonedFor::default()).expect("a study");
         let proposed = ProposedStudy {
             text: told.text.clone(),
             program: base::unhex(&told.program).expect("a hash"),

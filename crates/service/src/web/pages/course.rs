@@ -14,7 +14,7 @@ use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
 use crate::web::weighing::{self, WeighOrder, Weighed};
 use page::form::{FormField, button, hidden};
-use page::markup::{Markup, element, text, words};
+use page::markup::{Markup, element, prose, spans, text, words};
 use page::numbers::{bytes, count, duration};
 use serde_json::{Value, json};
 use terminal::progress::ProgressLine;
@@ -30,7 +30,7 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let study = seen(visit)?;
     let runs = visit.house.store.runs(&study.row.id)?;
     let mut live = Vec::new();
-    live.extend(waits(visit, &study.row)?.map(|why| words("p", "", format!("It waits: {why}."))));
+    live.extend(waits(visit, &study.row)?.map(|why| prose("p", "", format!("It waits: {why}."))));
     match runs.last() {
         None => live.push(words("p", "", "No run has begun here yet.")),
         Some(run) => live.extend(of_run(visit, &study, run)?),
@@ -134,7 +134,7 @@ fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Mark
     // Error messages may hold names of files: they are for those who run the machine or answer for the data.
     if visit.may(Action::Run, study.subject()) {
         let why = run.message.as_ref().map(|why| match sees_message(visit, &study.row, run) {
-            true => words("p", "", why),
+            true => prose("p", "", without_folders(visit, why)),
             false => words("p", "", "Why is told to those who see the rules and the columns."),
         });
         parts.extend(why.map(|why| element("div", &[("class", "box stop")], [why])));
@@ -152,7 +152,7 @@ fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Mark
             [table("Of this organisation's process", columns, rows.collect::<Vec<Vec<_>>>())],
         ));
     }
-    let newest = lines.iter().rev().filter(|_| counts).filter_map(in_words).take(SHOWN);
+    let newest = lines.iter().rev().filter(|_| counts).filter_map(|line| in_words(visit, line)).take(SHOWN);
     let newest: Vec<Markup> = newest.collect();
     if !newest.is_empty() {
         let list = element("ul", &[], newest);
@@ -213,7 +213,7 @@ fn took(stage: &StageProgress) -> String {
 }
 
 /// A line of the process for people; nothing of those that only count.
-fn in_words(line: &RunLine) -> Option<Markup> {
+fn in_words(visit: &Visit<'_>, line: &RunLine) -> Option<Markup> {
     let said = match serde_json::from_str(&line.line).ok()? {
         ProgressLine::Waiting { text } | ProgressLine::Settled { text } => text,
         ProgressLine::Warning { text } | ProgressLine::Note { text } => text,
@@ -225,8 +225,14 @@ fn in_words(line: &RunLine) -> Option<Markup> {
         ProgressLine::Stored => "the stored answer of an earlier run is returned".to_owned(),
         ProgressLine::Progress { .. } | ProgressLine::Units { .. } => return None,
     };
-    let said = element("bdi", &[], [text(said)]);
+    let said = element("bdi", &[], spans(&without_folders(visit, &said)));
     Some(element("li", &[], [time(line.at_ms / 1_000), text(" "), said]))
+}
+
+/// What a process said without the folder of the data: a page says which file it is, not where on the machine.
+fn without_folders(visit: &Visit<'_>, said: &str) -> String {
+    let Some(folder) = &visit.settings().data_root else { return said.to_owned() };
+    said.replace(&format!("{}/", folder.display().to_string().trim_end_matches('/')), "")
 }
 
 /// What can be done about the run.

@@ -2,6 +2,7 @@
 
 use crate::findings::{DataFindings, without_columns};
 use crate::roles::{Action, Subject};
+use crate::store::DataRead;
 use crate::web::answer::Answer;
 use crate::web::checking::{read, start};
 use crate::web::shell::{page, section, table, time};
@@ -27,7 +28,7 @@ pub fn list(visit: &Visit<'_>) -> Result<Answer, Stop> {
         let newest = visit.house.store.checks_of(name, 1)?.pop();
         let (rows_of, at) = match &newest {
             _ if visit.house.checking.has(name) => (text("-"), text("being checked")),
-            None => (text("-"), text("never")),
+            None => (text("-"), never(visit, name)?),
             Some(check) => (text(rows_seen(visit, name, &read(&check.found))), time(check.at)),
         };
         let who = |names: &[String]| if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
@@ -37,6 +38,35 @@ pub fn list(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let columns =
         ["Name", "Budget under", "Rows", "Checked", "May be used by studies of", "May be computed on by"];
     Ok(page(visit, "Data", [table("Data sets of this organisation", &columns, rows)]))
+}
+
+/// What is said of data that nobody checked: they may have been read for a consent.
+fn never(visit: &Visit<'_>, name: &str) -> Result<Markup, Stop> {
+    Ok(match visit.house.store.read_for_consent(name)? {
+        None => text("never"),
+        Some(read) => element("span", &[], [text("never; read for a consent "), time(read.at)]),
+    })
+}
+
+/// When the files were last read for a consent, for who may check them; a check is more than that.
+fn read_for(visit: &Visit<'_>, name: &str) -> Result<Option<Markup>, Stop> {
+    if !visit.may(Action::CheckData, Subject::Data(name)) {
+        return Ok(None);
+    }
+    let Some(DataRead { at, title, fits }) = visit.house.store.read_for_consent(name)? else {
+        return Ok(None);
+    };
+    let came = match fits {
+        true => "nothing stood against it",
+        false => "something stood against it, which its page says",
+    };
+    let said = format!(
+        ": {came}. That is no check: it reads what the study asks for, and keeps neither how many rows there \
+         are nor which columns."
+    );
+    let title = element("bdi", &[], [text(title)]);
+    let parts = [text("For a consent all rows were read "), time(at), text(" and held against "), title];
+    Ok(Some(element("p", &[], parts.into_iter().chain([text(said)]))))
 }
 
 /// Whether somebody may know of a data set.
@@ -96,7 +126,8 @@ pub fn one(visit: &Visit<'_>) -> Result<Answer, Stop> {
         vec![time(check.at), text(&check.by), text(rows_seen(visit, name, &read(&check.found)))]
     });
     let history = table("The newest first", &["When", "By", "Rows"], rows.collect::<Vec<_>>());
-    parts.push(section("Checks", [if checks.is_empty() { words("p", "", "None yet.") } else { history }]));
+    let history = if checks.is_empty() { words("p", "", "None yet.") } else { history };
+    parts.push(section("Checks", [history].into_iter().chain(read_for(visit, name)?)));
     Ok(page(visit, name, parts))
 }
 

@@ -6,11 +6,12 @@ use super::studies::{StudySeen, acted_on};
 use super::study::told;
 use crate::agree::AgreeOrder;
 use crate::link::now_ms;
+use crate::reckoned::RowsOfCheck;
 use crate::roles::{Action, StudySubject, Subject};
 use crate::rules::RulesStanding;
 use crate::serving::NO_DATA;
 use crate::settings::DataSet;
-use crate::store::{ApprovalRow, ApprovedTerms, ConsentRight, Speaker, UNHEARD};
+use crate::store::{ApprovalRow, ApprovedTerms, ConsentRight, HELD, Speaker, UNHEARD};
 use crate::told::StudyTold;
 use crate::web::answer::Answer;
 use crate::web::checking::read;
@@ -20,8 +21,8 @@ use crate::web::visit::{Stop, Visit};
 use crate::web::weighing::{self, WeighOrder, Weighed};
 use base::{Error, Fault};
 use net::KeyFingerprint;
-use page::form::{FormField, button, choice, hidden, lines_field, quiet_button};
-use page::markup::{Markup, element, prose, text, words};
+use page::form::{FormField, button, choice, hidden, needed_lines, quiet_button};
+use page::markup::{Markup, element, prose, spans, text, words};
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
 
 /// Reasons that people give, and what they read.
@@ -106,7 +107,10 @@ pub fn data(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
         let path = format!("/data/{name}");
         let link = element("a", &[("href", &path)], [text(name)]);
         let (found, at) = match newest {
-            None => ("never checked".to_owned(), text("-")),
+            None => match visit.house.store.read_for_consent(name)? {
+                Some(read) => ("no check; read for a consent".to_owned(), time(read.at)),
+                None => ("never checked".to_owned(), text("-")),
+            },
             Some(check) => {
                 let found = match read(&check.found) {
                     Ok(found) if found.problems.is_empty() => page::numbers::counted(found.rows, "row"),
@@ -123,6 +127,28 @@ pub fn data(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Stop> {
     }
     let columns = ["Data set", "Last check", "When"];
     Ok(vec![section("Our data", [table("Data sets that this study could use", &columns, rows)])])
+}
+
+/// Rows of the first of our data sets that a study could use and that somebody checked, for who may see how
+/// many there are.
+pub fn checked_rows(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<RowsOfCheck>, Stop> {
+    for (name, _) in known_sets(visit, study) {
+        let Some(check) = visit.house.store.checks_of(name, 1)?.pop() else { continue };
+        let Ok(found) = read(&check.found) else { continue };
+        let day = study::time::date(check.at.cast_signed());
+        return Ok(Some(RowsOfCheck { data: name.clone(), rows: found.rows, whole: found.whole, day }));
+    }
+    Ok(None)
+}
+
+/// Whether this person has a form by which a study is decided on now.
+pub fn decides_now(visit: &Visit<'_>, study: &StudySeen) -> bool {
+    let view = study.record.view();
+    let Some(mine) = study.me.and_then(|me| view.standings.get(me)) else { return false };
+    let is_open = !view.state().is_final() && !mine.has_consented() && !mine.is_closed();
+    let decides = |(name, set): (&String, &DataSet)| decides(visit, study, (name, set));
+    is_open
+        && (serves(visit, study) || sets(visit, study).into_iter().any(decides) || may_refuse(visit, study))
 }
 
 /// The forms of this person; where there is none, why.
@@ -185,7 +211,7 @@ pub fn against(visit: &Visit<'_>, study: &StudySeen, instead: &str) -> Result<Ve
     {
         let with = if data == NO_DATA { String::new() } else { format!(" with {data}") };
         let when = [text(format!("Nothing was done{with}, ")), time(at), text(": ")];
-        let said = element("bdi", &[], [text(said)]);
+        let said = element("bdi", &[], spans(&said));
         let said = element("p", &[], when.into_iter().chain([said]));
         parts.push(element("div", &[("class", "box stop")], [said]));
     }
@@ -387,11 +413,11 @@ fn reason(what: &str, id: &'static str) -> [Markup; 2] {
     let label = format!("Reason to {what}");
     [
         choice(&format!("{id}-code"), &label, &reasons, "other"),
-        lines_field(
+        needed_lines(
             &format!("{id}-text"),
             "In your words",
             ("", 3),
-            "The other parties read it: at most 2,000 characters.",
+            "This has to be filled in, with 1 to 2,000 characters: the other parties read it.",
         ),
     ]
 }
@@ -467,6 +493,9 @@ pub fn with_proof(
 
 /// Says something for this organisation, and goes back to the study.
 pub fn say(visit: &Visit<'_>, study: &StudySeen, what: Said) -> Result<Answer, Stop> {
+    if let Some(why) = hold_instead(visit, study, &what)? {
+        return Ok(told_why(visit, study, "It is held, and not said yet", &why));
+    }
     match speak(visit, study, what) {
         Ok(()) => Ok(Answer::go(&study.path())),
         Err(Stop::Failed(error)) if matches!(error.kind(), Fault::Refused(_) | Fault::Input(_)) => {
@@ -481,20 +510,32 @@ pub fn speak(visit: &Visit<'_>, study: &StudySeen, what: Said) -> Result<(), Sto
     let without = || Error::refused("This organisation has no key, so it cannot sign.");
     let identity = visit.house.identity().ok_or_else(without)?;
     let account = &visit.signed()?.session.account;
-    let closes = matches!(what, Said::Refuse(_) | Said::Withdraw(_));
-    if closes && visit.house.store.is_unheard(&study.row.id)? {
-        // Nobody who withdraws wants a run meanwhile.
-        super::course::end(visit, study)?;
-        let why = "no run of it begins here before somebody says so; say it again then";
-        return Err(Error::refused(format!("{UNHEARD}. Until then it is held: {why}")).into());
+    if let Some(why) = hold_instead(visit, study, &what)? {
+        return Err(Error::refused(why).into());
     }
     let speaker = Speaker { by: account, identity, at_ms: now_ms() };
     Ok(visit.house.store.say(speaker, &study.row.id, what).map(drop)?)
 }
 
+/// Holds a study that somebody would close where that cannot be said yet; why it cannot.
+fn hold_instead(visit: &Visit<'_>, study: &StudySeen, what: &Said) -> Result<Option<String>, Stop> {
+    let closes = matches!(what, Said::Refuse(_) | Said::Withdraw(_));
+    if !closes || !visit.house.store.is_unheard(&study.row.id)? {
+        return Ok(None);
+    }
+    // Nobody who withdraws wants a run meanwhile.
+    super::course::end(visit, study)?;
+    Ok(Some(format!("{UNHEARD}. {HELD}")))
+}
+
 /// The page that says why nothing was done.
 pub fn not_done(visit: &Visit<'_>, study: &StudySeen, why: &str) -> Answer {
+    told_why(visit, study, "Nothing was done", why)
+}
+
+/// A page that says why something came otherwise than was asked.
+fn told_why(visit: &Visit<'_>, study: &StudySeen, title: &str, why: &str) -> Answer {
     let back = element("a", &[("href", &study.path())], [text("Back to the study")]);
-    let why = element("div", &[("class", "box stop"), ("role", "alert")], [words("p", "", why)]);
-    page(visit, "Nothing was done", [why, element("p", &[], [back])])
+    let why = element("div", &[("class", "box stop"), ("role", "alert")], [prose("p", "", why)]);
+    page(visit, title, [why, element("p", &[], [back])])
 }

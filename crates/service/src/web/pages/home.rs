@@ -1,6 +1,7 @@
 //! The first page: what this person must do first.
 
 use super::confirmations::may_confirm;
+use super::news::news;
 use super::studies::{counted, link, listed, proposer, state_words};
 use crate::findings::DataFindings;
 use crate::roles::{Action, StudySubject, Subject};
@@ -11,7 +12,7 @@ use crate::web::answer::Answer;
 use crate::web::checking::read;
 use crate::web::shell::{page, places, section, time};
 use crate::web::visit::{Stop, Visit};
-use page::markup::{Markup, element, text, words};
+use page::markup::{Markup, element, spans, text, words};
 use statements::ProposalState;
 
 /// Studies of each sort that are shown.
@@ -43,9 +44,11 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     });
     let mine = section("For you", [list].into_iter().chain(propose));
     let mine = element("div", &[("id", "for-you"), ("data-live", "")], [mine]);
+    let news = if sees_studies(visit) { news(visit)? } else { None };
+    let news = element("div", &[("id", "news"), ("data-live", "")], news);
     let going = element("div", &[("id", "going"), ("data-live", "")], going(visit)?);
     let given = given(visit)?.unwrap_or_default();
-    Ok(page(visit, "Home", [mine, going, given, section("Where to go", [links])]))
+    Ok(page(visit, "Home", [mine, news, going, given, section("Where to go", [links])]))
 }
 
 /// Reports that somebody gave to this person.
@@ -136,7 +139,7 @@ fn links(visit: &Visit<'_>) -> Option<Markup> {
         match (link.since_ms, &link.last_error) {
             (Some(since), _) => parts.extend([text(": connected since "), time(since / 1_000)]),
             (None, Some((at, why))) => {
-                let why = element("bdi", &[], [text(why)]);
+                let why = element("bdi", &[], spans(why));
                 parts.extend([text(": no connection since "), time(at / 1_000), text(": "), why]);
             }
             (None, None) => parts.push(text(": no connection yet")),

@@ -3,24 +3,30 @@
 
 mod fields;
 
-use crate::lift_form::{FormParty, study_text};
-use crate::program_form::program_text;
+use crate::lift_form::{FormParty, fields_again, study_text};
+use crate::policy::{broken, may_propose};
+use crate::program_form::{program_fields_again, program_text};
+use crate::reckoned::{ReckonedFor, SaidSizes};
 use crate::roles::{Action, Subject};
-use crate::serving::servers_against;
+use crate::serving::strangers;
 use crate::store::Speaker;
-use crate::told::{CHOICES, StudyTold, choices, tell};
+use crate::told::{CHOICES, StudyTold, choices, sentence, tell};
 use crate::web::answer::Answer;
-use crate::web::pages::rehearsal::{ROWS, rehearse};
+use crate::web::pages::rehearsal::{Rehearsed, rehearse};
+use crate::web::pages::studies::seen_by_hash;
+use crate::web::pages::study::RECKONED;
 use crate::web::pages::told_parts;
 use crate::web::shell::{page, section, table, time, with_status};
 use crate::web::visit::{Stop, Visit};
+use crate::weigh;
 use axum::http::StatusCode;
 use base::{Error, Fault};
-use net::{Identity, KeyFingerprint};
+use net::Identity;
 use page::form::{FormMistake, button, button_to, button_to_keep, form, hidden, mistakes_of};
 use page::markup::{Markup, element, text, text_lines, words};
 use statements::{DAYS, ProposalRecord, ProposedStudy, RunWindow, TEXT_CHARS};
 use study::time::CellTime;
+use study::{Participant, StudyFile};
 
 const DAY_MS: u64 = 86_400_000;
 /// What the page is called.
@@ -65,6 +71,22 @@ impl FilledForm {
         Self::of(all.map(of).collect())
     }
 
+    /// What a form would have had in it that made a study which was proposed here, or its text, pasted.
+    fn like(visit: &Visit<'_>, hash: &str) -> Result<Self, Stop> {
+        let study = seen_by_hash(visit, hash)?;
+        visit.must(Action::ReadStudy, study.subject())?;
+        let of = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let proposed = study.record.proposed();
+        let pasted = || [("as", "file"), ("text", proposed.text.as_str())].map(of).to_vec();
+        let mut fields = again(visit, &proposed.text).unwrap_or_else(pasted);
+        let said = visit.house.store.sizes_said(&study.row.id)?;
+        fields.extend(sizes_again(said, Self::of(fields.clone()).get("role")));
+        // What another organisation wrote beside it are its words.
+        let note = if study.row.by.is_empty() { "" } else { &proposed.note };
+        fields.extend([("days", "30"), ("note", note)].map(of));
+        Ok(Self::of(fields))
+    }
+
     /// What a person sent, without what is not theirs.
     fn sent(visit: &Visit<'_>) -> Self {
         let theirs =
@@ -73,13 +95,36 @@ impl FilledForm {
     }
 }
 
-/// The form: empty, or with a draft.
+/// The fields of the form that makes a study of this organisation and one other, where there is one.
+fn again(visit: &Visit<'_>, text: &str) -> Option<Vec<(String, String)>> {
+    let file = StudyFile::parse("the study", text).ok()?;
+    let own = visit.us()?.to_string();
+    let [us, them] = match &file.parties[..] {
+        [one, other] if one.key == own => [one, other],
+        [one, other] if other.key == own => [other, one],
+        _ => return None,
+    };
+    let (peer, _) = visit.settings().peers.iter().find(|(_, peer)| peer.key.to_string() == them.key)?;
+    // With the names that the study has: the form has those of service.toml again.
+    let (us, them) = (party(us), party(them));
+    let fields = fields_again(text, us, them).or_else(|| program_fields_again(text, us, them));
+    let mut fields = fields?;
+    fields.push(("peer".to_owned(), peer.clone()));
+    Some(fields)
+}
+
+fn party(party: &Participant) -> FormParty<'_> {
+    FormParty { name: &party.name, key: &party.key }
+}
+
+/// The form: empty, with a draft, or like a study.
 pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     visit.must(Action::Propose, Subject::House)?;
     let account = &visit.signed()?.session.account;
-    let filled = match visit.field("draft").parse() {
-        Ok(id) => FilledForm::of(visit.house.store.draft(account, id)?.ok_or(Stop::Missing)?.fields),
-        Err(_) => FilledForm::new(visit),
+    let filled = match (visit.field("draft").parse(), visit.field("like")) {
+        (Ok(id), _) => FilledForm::of(visit.house.store.draft(account, id)?.ok_or(Stop::Missing)?.fields),
+        (Err(_), "") => FilledForm::new(visit),
+        (Err(_), hash) => FilledForm::like(visit, hash)?,
     };
     Ok(page(visit, TITLE, parts(visit, &filled, None)?))
 }
@@ -112,8 +157,9 @@ pub fn submit(visit: &Visit<'_>) -> Result<Answer, Stop> {
     if visit.field("do") == "rehearse" {
         // What is rehearsed is a draft, which its page belongs to.
         let id = keep(visit, &filled)?;
-        rehearse(visit, &told.file.hash().full(), &told.text, [ROWS; 2])?;
-        return Ok(Answer::go(&format!("/drafts/{id}/rehearsal")));
+        let study = Rehearsed::of_draft(&told, sizes(&filled), id);
+        rehearse(visit, &study.study, &study.text, study.sizes())?;
+        return Ok(Answer::go(&study.path));
     }
     if visit.field("do") != "propose" || visit.field("read") != told.file.hash().full() {
         return again(Vec::new(), Some(&told));
@@ -137,7 +183,7 @@ fn keep(visit: &Visit<'_>, filled: &FilledForm) -> Result<u64, Stop> {
     Ok(visit.house.store.keep_draft(&act, draft, title, &filled.fields)?)
 }
 
-/// Signs a study and sends it; the draft that it was goes.
+/// Signs a study and sends it, unless the own rules do not allow it; the draft that it was goes.
 pub fn propose(
     visit: &Visit<'_>,
     own: &Identity,
@@ -145,6 +191,7 @@ pub fn propose(
     asked: AskedBesides,
     draft: Option<u64>,
 ) -> Result<ProposalRecord, Stop> {
+    may_propose(visit.settings(), own.fingerprint(), &told.file)?;
     let program = base::unhex(&told.program).ok_or_else(|| Error::misuse("a hash has 64 digits"))?;
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
@@ -154,6 +201,9 @@ pub fn propose(
     let account = &visit.signed()?.session.account;
     let speaker = Speaker { by: account, identity: own, at_ms: crate::link::now_ms() };
     let record = visit.house.store.propose(speaker, proposed)?;
+    let hash = told.file.hash().full();
+    let act = visit.act("rows and outcomes said with a proposal", &hash)?;
+    visit.house.store.keep_sizes(&act, &record.id(), asked.sizes)?;
     if let Some(draft) = draft {
         visit.house.store.drop_draft(&visit.act("draft proposed", account)?, draft)?;
     }
@@ -173,6 +223,7 @@ pub struct AskedBesides {
     days: u64,
     note: String,
     windows: Vec<RunWindow>,
+    sizes: SaidSizes,
 }
 
 /// The same of a form, or what is wrong with it.
@@ -209,7 +260,7 @@ pub fn asked(visit: &Visit<'_>, filled: &FilledForm) -> Result<AskedBesides, Vec
     if windows.iter().any(|window| window.from_ms >= window.until_ms) {
         wrong.push(FormMistake::of("run-until", "Runs until", "it has to come after the first day."));
     }
-    if wrong.is_empty() { Ok(AskedBesides { days, note, windows }) } else { Err(wrong) }
+    if wrong.is_empty() { Ok(AskedBesides { days, note, windows, sizes: sizes(filled) }) } else { Err(wrong) }
 }
 
 /// The study that a form is.
@@ -235,22 +286,37 @@ pub fn read(visit: &Visit<'_>, filled: &FilledForm, own: &Identity) -> Result<St
         true => vec![FormMistake::of("text", "Study file", said)],
         false => vec![FormMistake::of_all(said)],
     };
-    let told = tell(&text, &us.to_string(), rows(filled)).map_err(|error| of_all(error.to_string()))?;
-    strangers(visit, &told, us).map_or(Ok(told), |wrong| Err(of_all(wrong)))
+    let reckoned = ReckonedFor::said(sizes(filled));
+    let told = tell(&text, &us.to_string(), &reckoned).map_err(|error| of_all(error.to_string()))?;
+    strangers(visit.settings(), &told.file, us).map_or(Ok(told), |wrong| Err(of_all(wrong)))
 }
 
-/// The rows of both sides that somebody guesses, those of who was treated first.
-fn rows(filled: &FilledForm) -> Option<[u64; 2]> {
+/// The rows of both sides that somebody guesses, those of who was treated first, and the mean outcome.
+pub fn sizes(filled: &FilledForm) -> SaidSizes {
     let number = |name: &str| filled.get(name).trim().parse::<u64>().ok().filter(|rows| *rows > 0);
-    match (number("rows-us")?, number("rows-them")?, filled.get("role")) {
-        (us, them, "advertiser") => Some([them, us]),
-        (us, them, _) => Some([us, them]),
-    }
+    let both = number("rows-us").zip(number("rows-them"));
+    let rows = both.map(|(us, them)| match filled.get("role") {
+        "advertiser" => [them, us],
+        _ => [us, them],
+    });
+    let mean = filled.get("mean").trim().parse::<f64>().ok();
+    SaidSizes { rows, mean: mean.filter(|mean| mean.is_finite() && *mean > 0.0) }
+}
+
+/// The fields that [`sizes`] reads as this.
+fn sizes_again(said: SaidSizes, role: &str) -> Vec<(String, String)> {
+    let ours =
+        |[first, others]: [u64; 2]| if role == "advertiser" { [others, first] } else { [first, others] };
+    let rows =
+        said.rows.map(ours).into_iter().flat_map(|rows| ["rows-us", "rows-them"].into_iter().zip(rows));
+    let rows = rows.map(|(name, rows)| (name.to_owned(), rows.to_string()));
+    rows.chain(said.mean.map(|mean| ("mean".to_owned(), mean.to_string()))).collect()
 }
 
 /// What other choices would see, where somebody guesses rows and outcomes.
 fn compared(filled: &FilledForm, told: &StudyTold) -> Option<Markup> {
-    let (rows, mean) = (rows(filled)?, filled.get("mean").trim().parse::<f64>().ok()?);
+    let SaidSizes { rows, mean } = sizes(filled);
+    let (rows, mean) = (rows?, mean?);
     let title = words("summary", "", "What other rho, clamps, rows and modes would see");
     let found = match choices(told, rows, mean) {
         Ok(found) if found.is_empty() => return None,
@@ -263,30 +329,36 @@ fn compared(filled: &FilledForm, told: &StudyTold) -> Option<Markup> {
     Some(element("details", &[("open", "")], [title, found]))
 }
 
-/// Whether a study is of this organisation and of others that it knows.
-fn strangers(visit: &Visit<'_>, told: &StudyTold, us: KeyFingerprint) -> Option<String> {
-    let key = |party: &study::Participant| party.key.parse::<KeyFingerprint>().ok();
-    let parties = &told.file.parties;
-    if !parties.iter().any(|party| key(party) == Some(us)) {
-        return Some(format!("No party of this study has the key of this organisation: {us}."));
+/// The own rules that a study breaks, in words: with one it is not proposed.
+fn refused(visit: &Visit<'_>, told: &StudyTold) -> Vec<String> {
+    let broken = |us| broken(&visit.settings().policy, us, &told.file);
+    visit.us().map(broken).unwrap_or_default().into_iter().map(|broken| broken.why).collect()
+}
+
+/// What the own rules say against a study: those that no data set can mend, else those of our data where none
+/// fits, for who sees their columns.
+fn rules(visit: &Visit<'_>, told: &StudyTold, refused: &[String]) -> Option<Markup> {
+    let item = |line: &String| element("li", &[], [element("bdi", &[], [text(sentence(line))])]);
+    if !refused.is_empty() {
+        let title = "The rules of this organisation do not allow it, so nobody here could consent to it:";
+        let after = "Change the study, or ask an operator and a steward to loosen the rule (Rules).";
+        let list = element("ul", &[], refused.iter().map(item));
+        let place = [("class", "box stop"), ("role", "alert")];
+        return Some(element("div", &place, [words("p", "", title), list, words("p", "", after)]));
     }
-    let known = |key: &str| {
-        key == us.to_string() || visit.settings().peers.values().any(|peer| peer.key.to_string() == key)
-    };
-    let everybody = told.file.first().everybody().into_iter();
-    let owners = parties.iter().map(|party| (party.name.as_str(), party.key.as_str()));
-    if let Some((name, key)) = everybody.chain(owners).find(|(_, key)| !known(key)) {
-        return Some(format!("{name} has a key that service.toml does not name among its peers: {key}."));
-    }
-    let (settings, own) = (visit.settings(), us.to_string());
-    let against = |set| servers_against(settings, set, told.file.first(), &own);
-    let against: Vec<Vec<String>> = settings.data.values().map(against).collect();
+    let settings = visit.settings();
+    let us = visit.us()?.to_string();
+    let me = told.file.parties.iter().find(|party| party.key == us)?;
+    let seen = settings.data.iter().filter(|(name, _)| visit.may(Action::SeeColumns, Subject::Data(name)));
+    let against = seen.map(|(name, set)| (name, weigh::rules(settings, set, &told.file, me)));
     // Of several data sets the one that lacks the fewest is what somebody would mend.
-    let least = against.into_iter().min_by_key(Vec::len).filter(|least| !least.is_empty())?;
-    Some(format!(
-        "No data set of ours may be computed on by all servers of this study: {}.",
-        least.join("; ")
-    ))
+    let (name, against) = against.min_by_key(|(_, against)| against.len())?;
+    if against.is_empty() {
+        return None;
+    }
+    let title = format!("As the rules stand, nobody here could consent to it with {name}:");
+    let list = element("ul", &[], against.iter().map(item));
+    Some(element("div", &[("class", "box")], [words("p", "", title), list]))
 }
 
 fn parts(visit: &Visit<'_>, filled: &FilledForm, told: Option<&StudyTold>) -> Result<Vec<Markup>, Stop> {
@@ -324,21 +396,27 @@ fn parts(visit: &Visit<'_>, filled: &FilledForm, told: Option<&StudyTold>) -> Re
     inside.extend(told.map(|told| hidden("read", &told.file.hash().full())));
     inside.extend(Some(visit.field("draft")).filter(|id| !id.is_empty()).map(|id| hidden("draft", id)));
     let preview = button_to("Preview", "preview", if told.is_some() { "plain" } else { "" });
-    let propose = told.map(|_| button_to("Propose", "propose", ""));
+    let refused = told.map(|told| refused(visit, told)).unwrap_or_default();
+    let propose = told.filter(|_| refused.is_empty()).map(|_| button_to("Propose", "propose", ""));
     let rehearse = button_to("Rehearse", "rehearse", "plain");
     let keep = button_to_keep("Save draft", "save");
     let buttons = [Some(preview), Some(rehearse), Some(keep), propose];
     let buttons = element("p", &[("class", "buttons")], buttons.into_iter().flatten());
     let word = visit.word("propose study", "");
     if let Some(told) = told {
-        let said = "Read what the others will read. To propose it, press Propose beneath the form.";
+        let said = match refused.is_empty() {
+            true => "Read what the others will read. To propose it, press Propose beneath the form.",
+            false => "It cannot be proposed: a rule of this organisation does not allow it.",
+        };
         let study = &told.file.first();
         let title = element("p", &[("class", "lead")], [element("bdi", &[], [text(&study.title)])]);
         let file = element("pre", &[("tabindex", "0")], [text_lines(&told.text)]);
         let file = element("details", &[], [words("summary", "", "The study file"), file]);
         let hash = words("p", "note", format!("Hash {}.", told.file.hash().full()));
-        let all = [words("p", "", said), title].into_iter().chain(told_parts("h3", &told.sections));
-        parts.push(section("What it would do", all.chain(compared(filled, told)).chain([file, hash])));
+        let all = [words("p", "", said)].into_iter().chain(rules(visit, told, &refused)).chain([title]);
+        let all = all.chain(told_parts("h3", &told.sections)).chain([words("p", "note", RECKONED)]);
+        let all = all.chain(told_parts("h3", &told.reckoned)).chain(compared(filled, told));
+        parts.push(section("What it would do", all.chain([file, hash])));
     }
     parts.push(form("/studies/new", word.as_deref(), inside.into_iter().chain([buttons])));
     parts.extend(below);

@@ -11,30 +11,32 @@ use crate::web::shell::{page, section, table};
 use crate::web::visit::{Stop, Visit};
 use page::form::{button, choice, hidden};
 use page::markup::{Markup, element, text, words};
+use report::html::PageStands;
 use report::{NumberTable, PublicReport, ReportFigure, RunReport};
 
 const EXCEL: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 
-/// The report and its text, for who may read it.
-fn read(visit: &Visit<'_>) -> Result<(StudySeen, RunReport, String), Stop> {
+/// The report, its text and the day on which it came, for who may read it.
+fn read(visit: &Visit<'_>) -> Result<(StudySeen, RunReport, String, String), Stop> {
     let study = seen(visit)?;
     visit.must(Action::ReadReport, study.subject())?;
     let file = visit.house.store.report_file(&study.row.id, "report.json")?.ok_or(Stop::Missing)?;
     let text = String::from_utf8_lossy(&file.content).into_owned();
     let report = report::from_json(&text)?;
-    Ok((study, report, text))
+    let day = study::time::date((file.at_ms / 1_000).cast_signed());
+    Ok((study, report, text, day))
 }
 
 /// The page.
 pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let (study, report, _) = read(visit)?;
+    let (study, report, _, day) = read(visit)?;
     visit.house.store.record(&visit.act("report read", visit.part("hash"))?)?;
     let path = study.path();
     let back = element("a", &[("href", &path)], [text("What was agreed")]);
     let back = element("p", &[("class", "note")], [text(format!("With {}. ", study.others())), back]);
     let mut parts = vec![public(visit, &report), back];
-    parts.extend(report::html::sections(&report));
-    parts.push(section("Take it along", files(&study, &report)?));
+    parts.extend(report::html::sections(&report, PageStands::Served));
+    parts.push(section("Take it along", files(&study, &report, &day)?));
     parts.extend(given(visit, &study)?);
     Ok(page(visit, study.record.title(), parts))
 }
@@ -56,7 +58,7 @@ fn public(visit: &Visit<'_>, report: &RunReport) -> Markup {
 }
 
 /// What it can be taken along as.
-fn files(study: &StudySeen, report: &RunReport) -> Result<Vec<Markup>, Stop> {
+fn files(study: &StudySeen, report: &RunReport, day: &str) -> Result<Vec<Markup>, Stop> {
     let mut all = vec![
         ("report.html", "The page by itself"),
         ("report.json", "Everything, for programs"),
@@ -75,7 +77,7 @@ fn files(study: &StudySeen, report: &RunReport) -> Result<Vec<Markup>, Stop> {
     let files =
         all.into_iter().map(|(name, what)| element("li", &[], [link(name), text(format!(": {what}"))]));
     let files = element("ul", &[], files);
-    let figures = ReportFigure::of(report)?;
+    let figures = ReportFigure::of(report, Some(day))?;
     if figures.is_empty() {
         return Ok(vec![files]);
     }
@@ -97,7 +99,7 @@ pub fn file(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// A file of it by its name, which is written down.
 pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
-    let (study, report, json) = read(visit)?;
+    let (study, report, json, day) = read(visit)?;
     let html = "text/html; charset=utf-8";
     let (kind, content) = match name {
         "report.json" => ("application/json", json.into_bytes()),
@@ -114,7 +116,8 @@ pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
         }
         figure => {
             let (name, form) = figure.rsplit_once('.').ok_or(Stop::Missing)?;
-            let figure = ReportFigure::of(&report)?.into_iter().find(|figure| figure.name == name);
+            let figure =
+                ReportFigure::of(&report, Some(&day))?.into_iter().find(|figure| figure.name == name);
             let figure = figure.ok_or(Stop::Missing)?;
             match form {
                 "svg" => ("image/svg+xml", figure.svg.into_bytes()),
@@ -129,7 +132,8 @@ pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
     };
     let taken = format!("report taken along as {name}");
     visit.house.store.record(&visit.act(&taken, visit.part("hash"))?)?;
-    Ok(Answer::file(kind, &format!("{}-{name}", study.row.study), content))
+    let hash = study.row.study.full();
+    Ok(Answer::file(kind, &format!("{}-{}-{name}", report.study.name, &hash[..12]), content))
 }
 
 /// Who else reads it, and giving it to somebody.

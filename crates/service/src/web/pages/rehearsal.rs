@@ -2,23 +2,31 @@
 
 use super::propose;
 use super::studies::seen;
+use crate::reckoned::SaidSizes;
 use crate::rehearsal::REHEARSED_ROWS;
 use crate::roles::{Action, Subject};
 use crate::told::{StudyTold, sentence};
 use crate::web::answer::Answer;
-use crate::web::rehearsing::{Rehearsal, start};
+use crate::web::rehearsing::{Rehearsal, RehearsedSizes, start};
 use crate::web::shell::{page, section, table};
 use crate::web::visit::{Stop, Visit};
 use job::simulate::{SimulatedNumber, SimulatedPart, SimulatedRun, SimulatedView, Simulation};
 use page::form::{FormField, FormMistake, button, form, mistakes_of};
 use page::markup::{Markup, element, number, prose, text, words};
-use page::numbers::{count, percent};
+use page::numbers::{MISSING, count, percent};
 use page::svg::{Axis, axis_bar, figure, vertical};
+use report::wording::MeanScale;
+use study::Question;
 
 /// Rows of a side, where nobody says how many.
 pub const ROWS: u64 = 10_000;
 /// Numbers that are drawn.
 const DRAWN: usize = 24;
+/// The field of the mean outcome.
+const MEAN: &str = "mean";
+const MEAN_LABEL: &str = "Outcome of one person, about";
+/// What means and differences of a lift study are among its numbers.
+const ESTIMATE: &str = "estimate";
 /// Height of a drawing's bars, in pixels.
 const HEIGHT: u32 = 90;
 /// Of it, what the line of the exact number goes beyond the highest bar.
@@ -26,8 +34,9 @@ const ABOVE: u32 = 10;
 
 /// What is rehearsed: a draft or a proposal.
 pub struct Rehearsed {
-    /// Where its page is, and where it comes from.
-    path: String,
+    /// Where its page is.
+    pub path: String,
+    /// Where it comes from.
     from: (String, &'static str),
     /// Its hash.
     pub study: String,
@@ -36,11 +45,60 @@ pub struct Rehearsed {
     pub text: String,
     /// Its parties, by name.
     parties: Vec<String>,
+    /// What was said of rows and outcomes with it.
+    pub said: SaidSizes,
+    /// Of a lift study: whether an outcome is yes or no.
+    outcome: Option<OutcomeKind>,
+}
+
+/// What an outcome of a lift study is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutcomeKind {
+    YesOrNo,
+    Amount,
 }
 
 impl Rehearsed {
-    fn of(told: &StudyTold, path: String, from: (String, &'static str)) -> Self {
+    /// Where the rows that stand in the form come from.
+    fn whose(&self, usual: &RehearsedSizes) -> String {
+        match self.said.rows {
+            None => "As many as you expect.".to_owned(),
+            Some(rows) if rows == usual.rows => "As was said with the study.".to_owned(),
+            Some([first, others]) => {
+                let (first, others) = (count(first), count(others));
+                format!("In the proportion of the {first} and {others} that were said with the study.")
+            }
+        }
+    }
+
+    /// For what it is rehearsed, where nobody asks for something else: what was said with it, in the same
+    /// proportion where that is more than is made up.
+    pub fn sizes(&self) -> RehearsedSizes {
+        let said = self.said.rows.unwrap_or([ROWS; 2]);
+        let most = said[0].max(said[1]);
+        let fitted = |rows: u64| {
+            let rows = u128::from(rows) * u128::from(REHEARSED_ROWS) / u128::from(most.max(1));
+            u64::try_from(rows).unwrap_or(REHEARSED_ROWS).max(1)
+        };
+        let rows = if most > REHEARSED_ROWS { said.map(fitted) } else { said };
+        RehearsedSizes { rows, mean: self.said.mean.filter(|_| self.outcome.is_some()) }
+    }
+
+    /// That of a draft.
+    pub fn of_draft(told: &StudyTold, said: SaidSizes, id: u64) -> Self {
+        let from = (format!("/studies/new?draft={id}"), "The draft");
+        Self::of(told, said, format!("/drafts/{id}/rehearsal"), from)
+    }
+
+    fn of(told: &StudyTold, said: SaidSizes, path: String, from: (String, &'static str)) -> Self {
+        let outcome = match &told.file.first().kind {
+            Question::Lift(lift) if lift.rule.clamp == 1 && lift.scale() == 1 => Some(OutcomeKind::YesOrNo),
+            Question::Lift(_) => Some(OutcomeKind::Amount),
+            _ => None,
+        };
         Self {
+            said,
+            outcome,
             path,
             from,
             study: told.file.hash().full(),
@@ -89,11 +147,23 @@ fn begun(visit: &Visit<'_>, one: &Rehearsed, deed: &'static str) -> Result<Answe
             1
         })
     });
+    let mean = match visit.field(MEAN).trim() {
+        "" => None,
+        said => said.parse().ok().filter(|mean| is_mean(*mean)).or_else(|| {
+            wrong.push(FormMistake::of(MEAN, MEAN_LABEL, "write a number above 0, such as 0.02."));
+            None
+        }),
+    };
     if !wrong.is_empty() {
         return Ok(page(visit, &title(one), parts(visit, one, deed, &wrong)));
     }
-    rehearse(visit, &one.study, &one.text, rows)?;
+    rehearse(visit, &one.study, &one.text, RehearsedSizes { rows, mean })?;
     Ok(Answer::go(&one.path))
+}
+
+/// Whether outcomes can be made up with such a mean.
+pub fn is_mean(mean: f64) -> bool {
+    mean.is_finite() && mean > 0.0
 }
 
 /// Whether so many rows are made up.
@@ -102,9 +172,9 @@ pub fn is_possible(rows: u64) -> bool {
 }
 
 /// Begins one, unless it is under way, and writes down who asked.
-pub fn rehearse(visit: &Visit<'_>, study: &str, text: &str, rows: [u64; 2]) -> Result<(), Stop> {
+pub fn rehearse(visit: &Visit<'_>, study: &str, text: &str, sizes: RehearsedSizes) -> Result<(), Stop> {
     let under_way = |one: &Rehearsal| one.came.is_none();
-    if !start(visit.house, study, text, rows)?
+    if !start(visit.house, study, text, sizes)?
         && !visit.house.rehearsing.of(study).as_ref().is_some_and(under_way)
     {
         return Err(Stop::Busy);
@@ -117,8 +187,8 @@ pub fn proposed(visit: &Visit<'_>) -> Result<Rehearsed, Stop> {
     let study = seen(visit)?;
     visit.must(Action::ReadStudy, study.subject())?;
     let told = super::study::told(visit, &study)?;
-    let path = study.path();
-    Ok(Rehearsed::of(&told, format!("{path}/rehearsal"), (path, "What was proposed")))
+    let (path, said) = (study.path(), visit.house.store.sizes_said(&study.row.id)?);
+    Ok(Rehearsed::of(&told, said, format!("{path}/rehearsal"), (path, "What was proposed")))
 }
 
 /// The draft of the path, where it is a study.
@@ -127,9 +197,9 @@ pub fn drafted(visit: &Visit<'_>) -> Result<Option<Rehearsed>, Stop> {
     let id = visit.part("id").parse().map_err(|_| Stop::Missing)?;
     let draft = visit.house.store.draft(account, id)?.ok_or(Stop::Missing)?;
     let Some(own) = visit.house.identity() else { return Ok(None) };
-    let told = propose::read(visit, &propose::FilledForm::of(draft.fields), own).ok();
-    let from = (format!("/studies/new?draft={id}"), "The draft");
-    Ok(told.map(|told| Rehearsed::of(&told, format!("/drafts/{id}/rehearsal"), from)))
+    let filled = propose::FilledForm::of(draft.fields);
+    let told = propose::read(visit, &filled, own).ok();
+    Ok(told.map(|told| Rehearsed::of_draft(&told, propose::sizes(&filled), id)))
 }
 
 fn title(one: &Rehearsed) -> String {
@@ -160,7 +230,7 @@ fn parts(visit: &Visit<'_>, one: &Rehearsed, deed: &'static str, wrong: &[FormMi
             let why = [words("p", "", "There is no rehearsal."), words("p", "", why)];
             (element("div", &[("class", "box stop")], why), Vec::new())
         }
-        Some(Rehearsal { came: Some(Ok(found)), .. }) => (rows_words(found), shown(found)),
+        Some(Rehearsal { came: Some(Ok(found)), mean, .. }) => (rows_words(found, *mean), shown(one, found)),
     };
     let under_way = rehearsal.as_ref().is_some_and(|one| one.came.is_none());
     let live = [live].into_iter().chain(done);
@@ -180,11 +250,16 @@ fn warning() -> Markup {
 }
 
 /// How many rows there are.
-fn rows_words(found: &Simulation) -> Markup {
+fn rows_words(found: &Simulation, mean: Option<f64>) -> Markup {
     let rows = |party: &job::simulate::SimulatedParty| format!("{} of {}", count(party.rows), party.name);
     let rows: Vec<String> = found.parties.iter().map(rows).collect();
     let shared: u64 = found.runs.iter().map(|run| run.shared).sum();
-    let said = format!("Made-up rows: {}; {} are of people whom all have.", rows.join(", "), count(shared));
+    let mean = mean.map_or_else(String::new, |mean| {
+        let mean = page::numbers::plain(mean, 4);
+        format!(" So many people have outcomes that these are {mean} of a control person, on average.")
+    });
+    let (rows, shared) = (rows.join(", "), count(shared));
+    let said = format!("Made-up rows: {rows}; {shared} are of people whom all have.{mean}");
     words("p", "", said)
 }
 
@@ -195,11 +270,12 @@ fn again(
     before: Option<&Rehearsal>,
     wrong: &[FormMistake],
 ) -> Markup {
-    let help = format!("1 to {}. As many as you expect.", count(REHEARSED_ROWS));
+    let usual = one.sizes();
+    let help = format!("1 to {}. {}", count(REHEARSED_ROWS), one.whose(&usual));
     let fields = [0, 1].map(|at| {
         let name = format!("rows-{at}");
         let sent = visit.field(&name);
-        let stands = before.map_or(ROWS, |one| one.rows[at]).to_string();
+        let stands = before.map_or(usual.rows, |one| one.rows)[at].to_string();
         let value = if sent.is_empty() { &stands } else { sent };
         let label = label(one, at);
         let field = FormField { name: &name, label: &label, kind: "text", fill: "off", value, help: &help };
@@ -208,36 +284,104 @@ fn again(
     let action = format!("{}/rehearse", one.path.trim_end_matches("/rehearsal"));
     let word = visit.word(deed, &crate::web::door::subject(&visit.parts, ""));
     let label = if before.is_some() { "Rehearse again" } else { "Rehearse" };
-    let fields = fields.into_iter().chain([button(label, "")]);
+    let mean = before.map_or(usual.mean, |one| one.mean).map(|mean| mean.to_string()).unwrap_or_default();
+    let value = if visit.field(MEAN).is_empty() { &mean } else { visit.field(MEAN) };
+    let help = "Of those not treated, such as 0.02; empty: as it comes.";
+    let mean = FormField { name: MEAN, label: MEAN_LABEL, kind: "text", fill: "off", value, help };
+    let mean = one.outcome.map(|_| mean.among(false, wrong));
+    let fields = fields.into_iter().chain(mean).chain([button(label, "")]);
     section("With how many rows", [form(&action, word.as_deref(), fields)])
 }
 
 /// What came of it, viewer by viewer.
-fn shown(found: &Simulation) -> Vec<Markup> {
+fn shown(one: &Rehearsed, found: &Simulation) -> Vec<Markup> {
     let mut parts = Vec::new();
     for run in &found.runs {
         if found.runs.len() > 1 {
             parts.push(words("p", "", format!("The run of {}:", run.parties.join(" with "))));
         }
         parts.extend(run.notes.iter().map(|note| prose("p", "note", sentence(note))));
-        parts.extend(run.views.iter().map(|view| of_view(run, view)));
+        parts.extend(run.views.iter().map(|view| of_view(one, run, view)));
     }
     parts
 }
 
-fn of_view(run: &SimulatedRun, view: &SimulatedView) -> Markup {
+/// In what means of a lift study are shown: per so many people, as its report has them.
+fn scale(one: &Rehearsed, view: &SimulatedView) -> Option<MeanScale> {
+    let outcome = one.outcome?;
+    let is_cell =
+        |part: &&SimulatedPart| part.name.starts_with("breakdown ") || part.name.starts_with("cohort ");
+    let estimates = |part: &SimulatedPart| part.numbers.iter().any(|number| number.what == ESTIMATE);
+    let overall = view.parts.iter().find(|part| !is_cell(part) && estimates(part));
+    let leading = overall.map_or_else(|| view.parts.iter().collect(), |part| vec![part]);
+    let numbers = leading.iter().flat_map(|part| &part.numbers);
+    let (mut size, mut width, mut has_unit) = (0.0f64, 0.0f64, false);
+    for number in numbers.filter(|number| number.what == ESTIMATE) {
+        has_unit |= !number.unit.is_empty();
+        size = size.max(number.released.or(number.exact).unwrap_or_default().abs());
+        if number.label.starts_with("difference, ") {
+            let half = |[low, high]: &[Option<f64>; 2]| low.zip(*high).map(|(low, high)| 0.5 * (high - low));
+            width = number.intervals.iter().filter_map(half).fold(width, f64::max);
+        }
+    }
+    Some(MeanScale::of_sizes(size, width, outcome == OutcomeKind::YesOrNo && !has_unit))
+}
+
+/// A number in the unit of the report.
+struct ShownNumber<'a> {
+    number: &'a SimulatedNumber,
+    /// Of means of a lift study.
+    scale: Option<MeanScale>,
+}
+
+impl<'a> ShownNumber<'a> {
+    fn new(number: &'a SimulatedNumber, scale: Option<MeanScale>) -> Self {
+        Self { number, scale: scale.filter(|_| number.what == ESTIMATE) }
+    }
+
+    /// What it is, and its unit.
+    fn title(&self) -> String {
+        let unit = self.number.unit.as_str();
+        let per = self.scale.map_or("", |scale| scale.per());
+        let unit = [unit, per].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+        if unit.is_empty() { self.number.label.clone() } else { format!("{}, {unit}", self.number.label) }
+    }
+
+    /// The result, its interval, the exact number, and where 95 of 100 results lie.
+    fn cells(&self) -> [String; 4] {
+        let one = self.number;
+        let Some(scale) = self.scale else {
+            let result = if one.spread.is_some() { one.released_words() } else { one.exact_words() };
+            return [result, one.interval_words(), one.exact_words(), one.spread_words()];
+        };
+        let show = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), |value| scale.show(value));
+        let between = |low, high| format!("{} to {}", show(low), show(high));
+        let result = if one.spread.is_some() { one.released } else { one.exact };
+        let intervals = one.intervals.iter().map(|[low, high]| between(*low, *high));
+        let spread = one.spread.as_ref().map_or_else(String::new, |of| between(of.low, of.high));
+        [show(result), intervals.collect::<Vec<_>>().join(" or "), show(one.exact), spread]
+    }
+
+    /// A value as a figure has it.
+    fn drawn(&self, value: f64) -> f64 {
+        self.scale.map_or(value, |scale| scale.value(value))
+    }
+}
+
+fn of_view(one: &Rehearsed, run: &SimulatedRun, view: &SimulatedView) -> Markup {
+    let scale = scale(one, view);
     let who = if view.viewer == privacy::ledger::PUBLIC { "everybody" } else { &view.viewer };
-    let mut parts: Vec<Markup> =
-        view.parts.iter().filter(|part| !part.numbers.is_empty()).map(of_part).collect();
+    let told = view.parts.iter().filter(|part| !part.numbers.is_empty());
+    let mut parts: Vec<Markup> = told.map(|part| of_part(part, scale)).collect();
     parts.extend(view.lists.iter().map(|list| {
         let rows = count(list.keys.len() as u64 + list.others);
         words("p", "", format!("{}: a list of {rows} rows.", list.label))
     }));
     let numbers = view.parts.iter().flat_map(|part| part.numbers.iter().map(move |number| (part, number)));
     let place = format!("{}-{who}", run.parties.join("-"));
-    let drawn = numbers
-        .enumerate()
-        .filter_map(|(at, (part, number))| drawing(&format!("{place}-{at}"), part, number));
+    let drawn = numbers.enumerate().filter_map(|(at, (part, number))| {
+        drawing(&format!("{place}-{at}"), part, &ShownNumber::new(number, scale))
+    });
     let drawn: Vec<Markup> = drawn.take(DRAWN).collect();
     if !drawn.is_empty() {
         let said = "Each figure has 1,000 results that the study might give of the same made-up rows: they \
@@ -251,13 +395,11 @@ fn of_view(run: &SimulatedRun, view: &SimulatedView) -> Markup {
 }
 
 /// The numbers of a part.
-fn of_part(part: &SimulatedPart) -> Markup {
+fn of_part(part: &SimulatedPart, scale: Option<MeanScale>) -> Markup {
     let rows = part.numbers.iter().map(|one| {
-        let unit = if one.unit.is_empty() { String::new() } else { format!(", {}", one.unit) };
-        let name = element("bdi", &[], [text(format!("{}{unit}", one.label))]);
-        let result = if one.spread.is_some() { one.released_words() } else { one.exact_words() };
-        let cells = [result, one.interval_words(), one.exact_words(), one.spread_words()];
-        [name].into_iter().chain(cells.iter().map(|cell| number(cell))).collect()
+        let one = ShownNumber::new(one, scale);
+        let name = element("bdi", &[], [text(one.title())]);
+        [name].into_iter().chain(one.cells().iter().map(|cell| number(cell))).collect()
     });
     let columns = ["Number", "One would read", "Its interval", "Exact, without noise", "95 of 100 results"];
     let table = table(&format!("Made up: {}", part.title), &columns, rows);
@@ -270,27 +412,24 @@ fn of_part(part: &SimulatedPart) -> Markup {
 }
 
 /// Where results of a number lie.
-fn drawing(id: &str, part: &SimulatedPart, one: &SimulatedNumber) -> Option<Markup> {
-    let bins = one.spread.as_ref()?.bins.as_ref()?;
+fn drawing(id: &str, part: &SimulatedPart, one: &ShownNumber<'_>) -> Option<Markup> {
+    let bins = one.number.spread.as_ref()?.bins.as_ref()?;
     let most = bins.counts.iter().copied().max().filter(|most| *most > 0)?;
-    let axis = Axis::over([bins.from, bins.to].into_iter().chain(one.exact), None);
-    let width = (bins.to - bins.from) / bins.counts.len() as f64;
+    let (ends, exact) =
+        ([bins.from, bins.to].map(|end| one.drawn(end)), one.number.exact.map(|exact| one.drawn(exact)));
+    let axis = Axis::over(ends.into_iter().chain(exact), None);
+    let width = (ends[1] - ends[0]) / bins.counts.len() as f64;
     let mut parts = Vec::new();
     for (at, held) in bins.counts.iter().enumerate().filter(|(_, held)| **held > 0) {
         let height = (*held * u64::from(HEIGHT - ABOVE) / most).max(1) as u32;
-        let from = bins.from + at as f64 * width;
+        let from = ends[0] + at as f64 * width;
         parts.push(axis_bar(&axis, (from, from + width), (HEIGHT - height, height), "test"));
     }
-    parts.extend(one.exact.map(|exact| vertical(&axis.x(exact), 0, HEIGHT, "noise-end")));
-    let unit = if one.unit.is_empty() { String::new() } else { format!(", {}", one.unit) };
-    let title = format!("{}{unit}", one.label);
+    parts.extend(exact.map(|exact| vertical(&axis.x(exact), 0, HEIGHT, "noise-end")));
+    let title = one.title();
     parts.extend(axis.draw(&[], HEIGHT, &title));
-    let said = format!(
-        "Made up ({}): exact {}; 95 of 100 results from {}.",
-        part.title,
-        one.exact_words(),
-        one.spread_words()
-    );
+    let [_, _, exact, spread] = one.cells();
+    let said = format!("Made up ({}): exact {exact}; 95 of 100 results from {spread}.", part.title);
     let drawn = figure(id, &title, &said, HEIGHT + Axis::height(&title), parts);
     Some(element("figure", &[], [drawn, words("figcaption", "", said)]))
 }

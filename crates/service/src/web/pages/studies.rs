@@ -85,7 +85,12 @@ pub fn acted_on(visit: &Visit<'_>) -> Result<StudySeen, Stop> {
 
 /// The study of the path, as far as this person may know of it.
 pub fn seen(visit: &Visit<'_>) -> Result<StudySeen, Stop> {
-    let hash = base::unhex(visit.part("hash")).map(StudyHash::from_bytes).ok_or(Stop::Missing)?;
+    seen_by_hash(visit, visit.part("hash"))
+}
+
+/// A study by its hash, as far as this person may know of it.
+pub fn seen_by_hash(visit: &Visit<'_>, hash: &str) -> Result<StudySeen, Stop> {
+    let hash = base::unhex(hash).map(StudyHash::from_bytes).ok_or(Stop::Missing)?;
     let row = visit.house.store.proposal_of(&hash)?.ok_or(Stop::Missing)?;
     seen_as(visit, row)
 }
@@ -104,6 +109,12 @@ pub fn seen_as(visit: &Visit<'_>, row: ProposalRow) -> Result<StudySeen, Stop> {
     let me = us.and_then(|us| record.place(&us));
     let seen = StudySeen { row, record, names, me, given };
     if visit.may(Action::SeeStudy, seen.subject()) { Ok(seen) } else { Err(Stop::Missing) }
+}
+
+/// Whether people of this organisation have to do something: what all have agreed to runs by itself, unless
+/// something holds it.
+pub fn waits_for_people(row: &ProposalRow) -> bool {
+    row.ours && (!row.decided || row.held.is_some() || row.state == ProposalState::Asks)
 }
 
 /// A state in a few words.
@@ -150,6 +161,12 @@ pub fn listed(
     Ok(visit.house.store.list(&ProposalFilter { seen_by, ..filter }, after)?)
 }
 
+/// Those of them that are over, of which something was said since a time.
+pub fn listed_over(visit: &Visit<'_>, since_ms: u64) -> Result<Vec<ProposalRow>, Stop> {
+    let filter = ProposalFilter { seen_by: seen_by(visit)?, ..ProposalFilter::default() };
+    Ok(visit.house.store.over_since(&filter, since_ms)?)
+}
+
 /// How many there are.
 pub fn counted(visit: &Visit<'_>, filter: ProposalFilter<'_>) -> Result<u64, Stop> {
     let seen_by = seen_by(visit)?;
@@ -187,7 +204,7 @@ pub fn list(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let last = rows.last().map(|row| row.row).unwrap_or_default();
     let more = rows.len() == PAGE;
     let lines = rows.iter().map(|row| {
-        let turn = if row.ours { "yours" } else { "" };
+        let turn = if waits_for_people(row) { "yours" } else { "" };
         vec![
             link(row),
             text(&row.kind),

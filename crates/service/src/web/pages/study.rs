@@ -5,10 +5,11 @@ mod diff;
 pub mod said;
 
 use super::decide;
-use super::studies::{StudySeen, acted_on, listed, seen};
+use super::studies::{StudySeen, acted_on, listed, seen, waits_for_people};
 use super::told_parts;
-use crate::budget::after;
+use crate::budget::{HeldRho, after, held_by};
 use crate::link::otherwise;
+use crate::reckoned::{ReckonedFor, RowsFrom, SaidSizes};
 use crate::roles::{Action, Subject};
 use crate::schedule::OTHERWISE;
 use crate::store::ProposalFilter;
@@ -18,7 +19,7 @@ use crate::web::shell::{page, section, time};
 use crate::web::visit::{Stop, Visit};
 use net::KeyFingerprint;
 use page::form::{button, choice};
-use page::markup::{Markup, element, text, text_lines, words};
+use page::markup::{Markup, element, spans, text, text_lines, words};
 use page::svg::{bar, figure};
 use privacy::ledger::Ledger;
 use release::Rational;
@@ -27,6 +28,9 @@ use statements::{Naming, Said};
 use std::sync::Arc;
 use study::StudyHash;
 
+/// What stands before what is reckoned.
+pub const RECKONED: &str = "What follows is reckoned, to help with the decision. It is no part of what is \
+                            signed, and no number of rows goes to the others.";
 /// Height of a bar, in pixels.
 const HEIGHT: u32 = 22;
 
@@ -40,12 +44,26 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
 /// What the study says, in the words of `tacit check`.
 pub fn told(visit: &Visit<'_>, study: &StudySeen) -> Result<Arc<StudyTold>, Stop> {
     let us = visit.us().map(|key| key.to_string()).unwrap_or_default();
-    Ok(visit.house.told.tell(&study.record.proposed().text, &us)?)
+    let reckoned = reckoned_for(visit, study)?;
+    Ok(visit.house.told.tell(&study.record.proposed().text, &us, &reckoned)?)
+}
+
+/// What it is reckoned for: what was said with the proposal, where it was proposed here; else rows of our
+/// data as they were last checked, for who may see these.
+fn reckoned_for(visit: &Visit<'_>, study: &StudySeen) -> Result<ReckonedFor, Stop> {
+    let SaidSizes { rows, mean } = visit.house.store.sizes_said(&study.row.id)?;
+    let rows = match rows {
+        Some(rows) => RowsFrom::Said(rows),
+        None => decide::checked_rows(visit, study)?.map_or(RowsFrom::Nobody, RowsFrom::Checked),
+    };
+    Ok(ReckonedFor { rows, mean, engines: false })
 }
 
 fn parts(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<Markup>, Stop> {
     let mut parts = vec![head(visit, study), state(visit, study)?];
     parts.extend(told_parts("h2", &told.sections));
+    parts.push(words("p", "note", RECKONED));
+    parts.extend(told_parts("h2", &told.reckoned));
     parts.extend(cost(visit, study, told)?);
     parts.extend(decide::data(visit, study)?);
     let mut all = said::table_of(visit, study)?;
@@ -86,7 +104,7 @@ fn head(visit: &Visit<'_>, study: &StudySeen) -> Markup {
 /// Where it stands and where to go from here.
 pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
     let said = study.record.state_words(Naming(&study.names));
-    let turn = study.row.ours.then(|| words("p", "", "It is your organisation's turn."));
+    let turn = waits_for_people(&study.row).then(|| words("p", "", "It is your organisation's turn."));
     let path = study.path();
     let link = |to: &str, label: &str| element("li", &[], [element("a", &[("href", to)], [text(label)])]);
     let mut links = Vec::new();
@@ -96,11 +114,18 @@ pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
     if study.record.view().newest() > 0 && !visit.path.ends_with("/run") {
         links.push(link(&format!("{path}/run"), "The run"));
     }
-    if visit.path == path && study.row.ours && visit.may(Action::Decide, study.subject()) {
+    if visit.path == path && decide::decides_now(visit, study) {
         links.push(link("#decision", "Your decision, at the end of this page"));
     }
     if visit.may(Action::ReadStudy, study.subject()) && !study.record.view().state().is_final() {
         links.push(link(&format!("{path}/rehearsal"), "A rehearsal on made-up rows"));
+    }
+    if study.record.view().state().is_final()
+        && visit.may(Action::Propose, Subject::House)
+        && visit.may(Action::ReadStudy, study.subject())
+    {
+        let to = format!("/studies/new?like={}", study.row.study.full());
+        links.push(link(&to, "Propose one like it"));
     }
     let has_report = visit.house.store.report_file(&study.row.id, "report.json")?.is_some();
     if has_report && visit.may(Action::ReadReport, study.subject()) {
@@ -109,7 +134,7 @@ pub fn state(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
     let links = (!links.is_empty()).then(|| element("ul", &[("class", "links")], links));
     let otherwise = told_otherwise(visit, study);
     let place = [("class", "box"), ("id", "state"), ("data-live", ""), ("role", "status")];
-    let said = element("p", &[], [element("bdi", &[], [text(said)])]);
+    let said = element("p", &[], [element("bdi", &[], spans(&said))]);
     Ok(element("div", &place, [said].into_iter().chain(otherwise).chain(turn).chain(links)))
 }
 
@@ -136,6 +161,8 @@ fn cost(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<Ma
         return Ok(parts);
     }
     let ledger = settings.ledger.exists().then(|| Ledger::look(&settings.ledger)).transpose()?;
+    let held = |us| held_by((&visit.house.store, settings, us), ledger.as_ref(), &study.record);
+    let held = visit.us().map(held).transpose()?.unwrap_or_default();
     for (at, party) in told.file.parties.iter().enumerate() {
         let Ok(key) = party.key.parse() else { continue };
         if visit.us() == Some(key) {
@@ -146,14 +173,27 @@ fn cost(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<Vec<Ma
             if !visit.may(Action::SeeBudget, Subject::Data(data)) {
                 continue;
             }
+            // Once it was consented to, it is held to that, and what it was charged is spent.
+            let own = held.iter().find(|one| one.data == *data && one.viewer == party.key);
+            let rho = own.map_or_else(|| rho.clone(), |own| own.left.clone());
             let (spent, more) = after(set, ledger.as_ref(), &party.key, &rho)?;
             let part = |value: &Rational| (100.0 * to_f64(&(value / &set.budget))).min(100.0);
-            let said = format!(
-                "{data}: {} spent, {} for this study, of {} for ever. {more}.",
-                shown(&spent),
-                shown(&rho),
-                shown(&set.budget)
-            );
+            let [had, takes, budget] = [&spent, &rho, &set.budget].map(shown);
+            let said = match own {
+                Some(HeldRho { charged, .. }) => {
+                    let charged = shown(charged);
+                    format!(
+                        "{data}: {had} spent, {charged} of it for this study; up to {takes} more is held for \
+                         it, of {budget} for ever."
+                    )
+                }
+                None => {
+                    let made_of = told.parts_of(&party.name);
+                    format!(
+                        "{data}: {had} spent, {takes} for this study, of {budget} for ever. {more}.{made_of}"
+                    )
+                }
+            };
             let (from, until) = (part(&spent), part(&(&spent + &rho)));
             let mut drawn = vec![bar(0.0, 100.0, 0, HEIGHT, "track")];
             drawn.extend((from > 0.0).then(|| bar(0.0, from, 0, HEIGHT, "spent")));

@@ -1,6 +1,7 @@
 //! What is wrong with a form stands beside its fields, and rehearsals are of drafts and proposals alike.
 
 use super::{Pair, asking, form};
+use statements::{ClosingCode, ClosingReason, Said};
 
 fn program() -> Vec<(&'static str, &'static str)> {
     let text = "as=program;title=What it costs;name=costs;peer=hospitals;identifier=child_id;alike=plain;\
@@ -71,4 +72,62 @@ fn who_reads_a_study_may_rehearse_it_and_a_page_says_that_all_is_made_up() {
         pair.ask(&olga, &study).await.is(200).never_says("A rehearsal on made-up rows");
         pair.ask(&olga, &path).await.is(403);
     });
+}
+
+/// Proposes what a form says, as its author; where it is then.
+async fn proposed(pair: &Pair, cookie: &str, fields: Vec<(&'static str, &'static str)>) -> String {
+    let got = pair.act(cookie, "/studies/new", "/studies/new", &fields).await.is(200);
+    let read = got.body.split_once("name=\"read\" value=\"").expect("a hash").1;
+    let read = read.split_once('"').expect("ends").0;
+    let sent = [fields, vec![("do", "propose"), ("read", read)]].concat();
+    pair.act(cookie, "/studies/new", "/studies/new", &sent).await.is(303).place
+}
+
+#[test]
+fn what_is_over_is_proposed_anew_with_its_fields_filled() {
+    asking(async {
+        let pair = Pair::new("");
+        pair.tightened("[policy]\nkinds = [\"lift\"]", "[policy]\nkinds = [\"lift\", \"program\"]");
+        let ana = pair.person("ana", &["analyst"]);
+        let stella = pair.person("stella", &["steward=trial"]);
+        for (fields, filled) in [
+            (
+                form(),
+                ["value=\"injected\"", "<option value=\"lower\" selected=\"\">", "value=\"1954-12-31\""],
+            ),
+            (program(), ["value=\"eur\"", "<option value=\"median\" selected=\"\">", "value=\"none, low\""]),
+        ] {
+            let path = proposed(&pair, &ana, fields).await;
+            pair.ask(&ana, &path).await.is(200).never_says("Propose one like it");
+            let hash = path.trim_start_matches("/studies/");
+            let id = pair.house.store.proposal_of(&study_hash(hash)).expect("reads").expect("there").id;
+            let text = "Not now.".to_owned();
+            let reason = ClosingReason { code: ClosingCode::Other, text };
+            pair.house.store.say(pair.we(), &id, Said::Withdraw(reason)).expect("said");
+            let to = format!("/studies/new?like={hash}");
+            let page = pair.ask(&ana, &path).await.is(200).says("Propose one like it").says(&to);
+            page.never_says("Take it back");
+            let page = pair.ask(&ana, &to).await.is(200);
+            filled.into_iter().fold(page, |page, said| page.says(said)).says("value=\"30\"");
+            // Who does not propose is offered nothing.
+            pair.ask(&stella, &path).await.is(200).never_says("Propose one like it");
+            pair.ask(&stella, &to).await.is(403);
+        }
+        // What no form makes is pasted, and another side's words are not taken for ours.
+        let (id, path) = pair.proposed("Of two shards", "Their words");
+        let form = pair.ask(&stella, &path).await.is(200).body;
+        let refusal = form.split_once("id=\"refuse-text\"").expect("a field").1;
+        assert!(refusal.split_once('>').expect("ends").0.contains("required"), "{refusal}");
+        assert!(form.contains("This has to be filled in, with 1 to 2,000 characters"), "{form}");
+        let reason = ClosingReason { code: ClosingCode::Other, text: "No.".to_owned() };
+        pair.house.store.say(pair.we(), &id, Said::Refuse(reason)).expect("said");
+        let to = format!("/studies/new?like={}", path.trim_start_matches("/studies/"));
+        let page = pair.ask(&ana, &to).await.is(200).says("name=\"as\" value=\"file\"").says("shards = 2");
+        page.never_says("Their words");
+        pair.ask(&ana, &format!("/studies/new?like={}", "0".repeat(64))).await.is(404);
+    });
+}
+
+fn study_hash(text: &str) -> study::StudyHash {
+    study::StudyHash::parse(text).expect("a hash")
 }

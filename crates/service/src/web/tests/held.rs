@@ -38,7 +38,8 @@ fn a_withdrawal_that_cannot_be_said_yet_holds_the_study() {
         let password = format!("stella {PASSWORD}");
         let fields = [("withdraw-text", "Not so."), ("withdraw-password", &password)];
         let got = pair.act(&stella, &path, &format!("{path}/withdraw"), &fields).await;
-        assert!(got.body.contains("Until then it is held"), "{}", got.body);
+        let got = got.is(200).says("Until then it is held").says("It is held, and not said yet");
+        got.never_says("Nothing was done");
         let row = pair.house.store.proposal(&id).expect("reads").expect("there");
         assert_eq!(row.held.as_deref(), Some("stopped"), "no run begins before it can be said");
     });

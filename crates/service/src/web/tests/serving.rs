@@ -96,7 +96,8 @@ fn a_server_consents_to_so_many_runs_and_takes_it_back_before_one() {
             .map(|(name, role)| (name, pair.person(name, &[role])));
         let asked = "Runs in which it computes at most";
         pair.ask(&all.1, &path).await.is(200).says(asked).says("<option value=\"1\">1</option>");
-        let told = crate::told::tell(&pair.text_of(&id), "", None).expect("told");
+        let told = crate::told::tell(&pair.text_of(&id), "", &crate::reckoned::ReckonedFor::default())
+            .expect("told");
         let signed = told.words_of("", (NO_DATA, ""), 1, 30);
         assert!(
             signed.ends_with("As a server without data, for 30 days, computing in at most 1 run."),

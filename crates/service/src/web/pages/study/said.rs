@@ -6,8 +6,8 @@ use crate::store::OutboxRow;
 use crate::web::pages::studies::{StudySeen, name_of};
 use crate::web::shell::{table, time};
 use crate::web::visit::{Stop, Visit};
-use page::form::{button, lines_field};
-use page::markup::{Markup, element, text, text_lines};
+use page::form::{button, needed_lines};
+use page::markup::{Markup, element, span_lines, text};
 use statements::{Naming, ProposalRecord};
 use std::fmt;
 use std::str::FromStr;
@@ -68,7 +68,7 @@ pub fn table_of(visit: &Visit<'_>, study: &StudySeen) -> Result<Vec<Markup>, Sto
     let (shown, next) = newest(record, visit.field("after").parse().ok());
     let rows = shown.into_iter().filter_map(|SaidAt { at_ms, party, number }| {
         let said = record.statement_words(party, number, Naming(&study.names))?;
-        let said = element("bdi", &[("class", "lines")], [text_lines(&said)]);
+        let said = element("bdi", &[("class", "lines")], span_lines(&said));
         let told = match study.me == Some(party) {
             true => element("span", &[], received(visit, &sent, number)),
             false => text("here"),
@@ -92,7 +92,7 @@ pub fn note_form(visit: &Visit<'_>, study: &StudySeen) -> Option<Markup> {
         return None;
     }
     let label = "A question or an answer to the others";
-    let field = lines_field("note", label, ("", 3), "At most 2,000 characters.");
+    let field = needed_lines("note", label, ("", 3), "1 to 2,000 characters.");
     Some(study.form(visit, "note", "write note", [field, button("Send", "")]))
 }
 
