@@ -202,7 +202,7 @@ fn hostile_labels_are_shown_as_text() {
     let plain = terminal(&report, USUAL_COLUMNS);
     assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
     // Besides the shop's: a warning, a count under a heading, and lines of names that wrap.
-    assert_eq!(plain.lines().count(), terminal(&samples::shop(), USUAL_COLUMNS).lines().count() + 5);
+    assert_eq!(plain.lines().count(), terminal(&samples::shop(), USUAL_COLUMNS).lines().count() + 6);
     assert!(terminal(&samples::shop(), USUAL_COLUMNS).replace("10⁻⁶", "").is_ascii(), "our own words are");
     assert!(plain.lines().all(|line| line.chars().count() <= 200), "{plain}");
 }

@@ -15,14 +15,14 @@ const STEPS: [(usize, &str, &str); 3] = [
     (
         0,
         "analyst",
-        "Click \"Sign in\", \"Propose a study\", and the study under \"Your drafts\", which is filled in. Then \
-         \"Preview\", read what the others would read, and \"Propose\" at the end of the form.",
+        "Click \"Sign in\", \"Propose a study\", and the study under \"Your drafts\", which is filled in. \
+         Then \"Preview\", read what the others would read, and \"Propose\" at the end of the form.",
     ),
     (
         0,
         "steward",
-        "Click \"Sign in\" and the study under \"For you\"; read what hospitals would learn and what it costs; \
-         then \"Consent and sign\" at the end of the page.",
+        "Click \"Sign in\" and the study under \"For you\"; read what hospitals would learn and what it \
+         costs; then \"Consent and sign\" at the end of the page.",
     ),
     (
         1,
