@@ -2,8 +2,8 @@
 //! has them: of what is sent behind stage 1, of what arrived behind stage 2. So nobody on the host reads a
 //! message, and what is checked is what is used.
 //!
-//! Nothing is computed on the streams of copies: on a GPU that several processes share a kernel waits for its
-//! turn, and a copy does not.
+//! Nothing is computed on the streams of copies of long chunks: on a GPU that several processes share a
+//! kernel waits for its turn, and a copy does not.
 
 use crate::driver::{DeviceBuffer, Lane, Module, Move, PlacedCopies, Registry, Stream};
 use crate::jobs;

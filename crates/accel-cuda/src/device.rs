@@ -664,8 +664,8 @@ impl ChunkLayout {
 
 impl Stage1 {
     /// Queues the rest of stage 1 of a chunk that begins at block `first` of the round, whose local products
-    /// lie at these addresses: those of A, of C, and of the A that is vouched for. With room for eight streams
-    /// each is drawn by threads of its own.
+    /// lie at these addresses: those of A, of C, and of the A that is vouched for. With room for eight
+    /// streams each is drawn by threads of its own.
     pub(crate) fn seal(
         &self,
         lane: &mut Lane,

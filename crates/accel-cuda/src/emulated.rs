@@ -183,7 +183,7 @@ fn messages_in_shared_memory_are_digested_by_who_has_them() {
     let settings = Settings { masked: true, ..Settings::default() };
     let _alone = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     // Of one seed, so shares are the same whoever computes them.
-    let run = |with_gpus: bool| -> Vec<[Vec<Block>; 3]> {
+    let run = |with_gpus: bool, len: usize, terms: usize| -> Vec<[Vec<Block>; 3]> {
         let done = Cluster::new(4, 5).run(|session| {
             let device: Box<dyn Device> = match session.me().0 {
                 0 | 1 if with_gpus => Box::new(emulator.device([64, 256, 1 << 14])?),
@@ -192,17 +192,25 @@ fn messages_in_shared_memory_are_digested_by_who_has_them() {
             let queue = DeviceQueue::new(vec![device]);
             let mut party = SeatParty::new(session, [0, 1, 2, 3].map(PartyId), settings, queue)?;
             upgrade_with(session, &session.peers(), &PlainTransport::Shm, true, 1 << 20)?;
-            // More than half a window, in chunks that end within a piece.
-            let [x, y] = [0; 2].map(|_| party.random(VectorRing::Z128, 70_001));
-            let [x, y] = [party.keep(&x)?, party.keep(&y)?];
-            let z = party.dot_on_device(session, &[&x], &[&y])?;
+            let mut kept = Vec::new();
+            for _ in 0..2 * terms {
+                let some = party.random(VectorRing::Z128, len);
+                kept.push(party.keep(&some)?);
+            }
+            let (x, y) = kept.split_at(terms);
+            let [x, y] = [x, y].map(|some| some.iter().collect::<Vec<_>>());
+            let z = party.dot_on_device(session, &x, &y)?;
             Ok(party.fetch(&z)?.parts().map(<[Block]>::to_vec))
         });
         done.into_iter().map(|party| party.unwrap()).collect()
     };
-    let products = run(true);
-    assert!(products.iter().flatten().all(|part| part.iter().any(|block| *block != Block::ZERO)));
-    assert!(products == run(false), "a product is one wherever it was made");
+    // More than half a window, in chunks that end within a piece; both halves in one chunk, whose terms are
+    // summed in slices; as long as what one chunk holds of both halves, and one more; nothing.
+    for (len, terms) in [(70_001, 1), (512, 3), (2_048, 1), (2_049, 1), (0, 1)] {
+        let products = run(true, len, terms);
+        assert!(len == 0 || products.iter().flatten().all(|part| part.iter().any(|b| *b != Block::ZERO)));
+        assert!(products == run(false, len, terms), "{len}: a product is one wherever it was made");
+    }
 }
 
 /// Digests of pieces as long as they come, and of a shorter one behind them, are those of what was copied.

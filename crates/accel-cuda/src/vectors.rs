@@ -2,8 +2,8 @@
 //! each of two copies to and from the memory of the transport, so kernels of one chunk, copies of another and
 //! the network of a third go on at once. Only messages and digests cross the bus.
 //!
-//! Buffers of a slot on the GPU: A, the A that is vouched for, and C; from the third run of a longest chunk on
-//! A and C that arrive, wherever the chunk ends, as they may come while the end of the chunk before it is
+//! Buffers of a slot on the GPU: A, the A that is vouched for, and C; from the third run of a longest chunk
+//! on A and C that arrive, wherever the chunk ends, as they may come while the end of the chunk before it is
 //! wiped; from the fifth on scratch of digests of either stage, and sums of dot products of few blocks. On
 //! the host, in pinned memory: what is vouched for and what arrived, where the host hashes them, and what is
 //! left of four digests.
@@ -318,7 +318,9 @@ impl Cuda {
         if halves.only().is_none() && !(blocks == of && self.joins(of)) {
             return Err(Error::misuse("a chunk in both halves"));
         }
-        let short = self.is_short(blocks) && product.keys.iter().all(Option::is_none);
+        // Messages of a chunk in both halves, which is short, are digested by the host.
+        let keyless = halves.only().is_none() || product.keys.iter().all(Option::is_none);
+        let short = self.is_short(blocks) && keyless;
         let (ring, halves_of, masked) = (product.z.ring(), StageHalves::of(halves), product.masked);
         let round = StageRound { ring, round: product.round, halves: halves_of, masked };
         let stage1 = self.stage1(round, product.vouch)?;
@@ -413,7 +415,8 @@ impl VectorMemory for Cuda {
     }
 
     fn joins(&mut self, blocks: usize) -> bool {
-        self.is_short(blocks) && BlockHalf::First.range(blocks).len().is_multiple_of(WARP_BLOCKS)
+        let first = BlockHalf::First.range(blocks).len();
+        self.is_short(blocks) && blocks > WARP_BLOCKS && first.is_multiple_of(WARP_BLOCKS)
     }
 
     fn least_blocks(&self) -> usize {
@@ -520,8 +523,8 @@ impl VectorMemory for Cuda {
         self.session.wait()?;
         let factors = self.factors(product)?;
         let z = self.places(product.z, chunk.at.start, chunk.at.end)?;
-        let [key, of_arrivals] =
-            [self.message_key(0, product.keys[0])?, self.message_key(1, product.keys[1])?];
+        let keys = if chunk.short { [None; 2] } else { product.keys };
+        let [key, of_arrivals] = [self.message_key(0, keys[0])?, self.message_key(1, keys[1])?];
         chunk.key = of_arrivals;
         let ([level, rests, _], drawn) = (self.message_places(), self.chunk_max);
         let slot = self.slot(slot)?;

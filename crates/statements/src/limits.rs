@@ -1,4 +1,4 @@
-//! How much of what counts is kept of a party on a proposal that is open. What an honest party says within 90
+//! How much of what counts is kept of a party on a proposal. What an honest party says within 90
 //! days is below all of it; what was refused may come later, so lag costs nothing but time.
 
 use crate::acts::{Act, ProposalView, Standing};
@@ -24,8 +24,8 @@ impl ProposalRecord {
         let bodies = || self.chain(party).iter().map(|one| (one, &one.body().said));
         let view = self.view();
         match said {
-            _ if view.state().is_final() => false,
-            Said::Witness { .. } => {
+            // What is over here may go on for who has not heard of it, and is said of logs for ever.
+            Said::Witness { .. } if !view.state().is_final() => {
                 let words = bodies().filter(|(_, said)| matches!(said, Said::Witness { .. })).count();
                 words >= WITNESSES * self.parties().len().saturating_sub(1)
             }

@@ -122,13 +122,6 @@ struct DeviceProduct<'a> {
     checks: Option<Checks>,
 }
 
-/// Goes on with the digest of a chunk of so many blocks.
-fn append(party: &SeatParty, part: usize, running: &mut Running, blocks: usize, digest: Block) {
-    if let Running::Keyed(before) = running {
-        *before = party.keys.tag(part).advance(*before, blocks as u64) ^ digest;
-    }
-}
-
 impl SeatParty {
     /// Whether the devices have memory of their own in which vectors stay; without it they lie in the host's.
     pub fn keeps_vectors(&mut self) -> bool {
@@ -266,14 +259,11 @@ impl SeatParty {
     fn talk(&mut self, session: &mut Session, product: &mut DeviceProduct<'_>) -> Result<(), Error> {
         let (before, after) = (self.at(self.seat.after(3)), self.at(self.seat.after(1)));
         let bytes = 2 * product.chunks.blocks * Block::BYTES;
-        let joined = product.chunks.all.len() == 1 && product.chunks.halves(0).only().is_none();
         session.ends(before, after, |outlet, inlet| {
             if outlet.takes(bytes) {
                 return self.talk_in_turn(product, outlet, inlet);
             }
-            if !joined {
-                product.keys = [outlet.body_key(), inlet.body_key()];
-            }
+            product.keys = [outlet.body_key(), inlet.body_key()];
             let ((to_sender, letters), (tell_sent, sent)) = (mpsc::channel(), mpsc::channel());
             let ((to_receiver, deliveries), (tell_arrived, arrived)) = (mpsc::channel(), mpsc::channel());
             let threads = TalkThreads { to_sender, sent, to_receiver, arrived };
@@ -403,7 +393,7 @@ impl SeatParty {
         let halves = product.chunks.halves(chunk);
         let blocks = [halves.blocks(), halves.vouched(self.seat).len()];
         let said = Said::of(self.queue.vouched(chunk % product.chunks.slots)?);
-        self.go_on(&mut checks.hashes[0], checks.vouched, [2, 1], blocks, said);
+        self.go_on(&mut checks.hashes[0], checks.vouched, blocks, said);
         Ok(())
     }
 
@@ -412,13 +402,12 @@ impl SeatParty {
         &self,
         hashes: &mut [Running; 2],
         channels: [VouchedChannel; 2],
-        parts: [usize; 2],
         blocks: [usize; 2],
         said: Said,
     ) {
         for (k, hash) in hashes.iter_mut().enumerate().filter(|(k, _)| blocks[*k] != 0) {
             match &said {
-                Said::Digests(digests) => append(self, parts[k], hash, blocks[k], digests[k]),
+                Said::Digests(digests) => self.append(channels[k], hash, blocks[k], digests[k]),
                 Said::Blocks(blocks) => self.hash(channels[k], hash, &blocks[k]),
                 Said::Nothing => {}
             }
@@ -434,7 +423,7 @@ impl SeatParty {
         if let Some(checks) = &mut product.checks {
             // As the device has them: what the transport holds may have changed since.
             let said = Said::of(self.queue.arrived(slot)?);
-            self.go_on(&mut checks.hashes[1], checks.received, [0; 2], [blocks, received.len()], said);
+            self.go_on(&mut checks.hashes[1], checks.received, [blocks, received.len()], said);
         }
         if let Some(owed) = product.owed.pop_front().filter(OwedChunk::is_owed) {
             // Nothing of what was made of it has left this party.

@@ -411,6 +411,14 @@ fn in_a_copy_no_rule_consents_before_somebody_accepts_it_again() {
     store.heard(pair.peer.fingerprint(), &[], &[]).expect("written");
     super::look(&pair.house, false).expect("looks");
     assert!(store.weighed(&id).expect("reads").is_none(), "no file is read for it");
+    // A change of one rule by page is no look at all of them; nor is the log needed, which may be cut.
+    let opened = rusqlite::Connection::open(pair.path("service.db")).expect("opens");
+    let by_page = "INSERT INTO accepted (at, by, hash, text) SELECT at + 9, 'stella', hash, text \
+                   FROM accepted ORDER BY number DESC LIMIT 1";
+    assert_eq!(opened.execute(by_page, []).expect("written"), 1);
+    assert!(!may());
+    opened.execute_batch("DROP TRIGGER audit_no_delete; DELETE FROM audit").expect("cut");
+    assert!(!may());
     // Nor does what was weighed before the copy was used.
     let settings = pair.house.rules().settings;
     let accepted = store.accepted().expect("reads").expect("accepted");

@@ -64,8 +64,11 @@ impl Store {
         // Others may have more of what was said here than the copy.
         let unheard = "INSERT OR IGNORE INTO unheard (proposal, peer) SELECT id, party FROM proposals \
                        JOIN parties ON proposal = row WHERE open";
+        let restored = "INSERT OR REPLACE INTO restored (one, at_ms, accepted) VALUES (1, ?1, \
+                        (SELECT coalesce(max(number), 0) FROM accepted))";
         self.act(&act, |transaction| {
             transaction.execute(unheard, [])?;
+            transaction.execute(restored, [at.saturating_mul(1_000).cast_signed()])?;
             transaction.execute("DELETE FROM copies", []).map(drop)
         })
     }
@@ -78,7 +81,8 @@ impl Store {
         self.read(copy_used_ms)
     }
 
-    /// Whether nobody has accepted rules since it was said last that a copy is the store.
+    /// Whether `service.toml` was not accepted on this machine since it was said last that a copy is the
+    /// store.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -88,17 +92,14 @@ impl Store {
 }
 
 fn copy_used_ms(connection: &Connection) -> Result<u64, rusqlite::Error> {
-    let sql = "SELECT coalesce(max(at_ms), 0) FROM audit WHERE actor = ?1 AND action LIKE ?2";
-    let like = format!("{}%{}", COPY_USED.0, COPY_USED.1);
-    let found = connection.query_row(sql, params![COMMAND_LINE, like], |row| row.get::<_, i64>(0))?;
-    Ok(found.unsigned_abs())
+    let sql = "SELECT coalesce(max(at_ms), 0) FROM restored";
+    connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
 }
 
 /// What a rule consented to since the copy was made is not in it, and whoever proposed need not give it back:
-/// a rule would consent once more.
+/// a rule would consent once more. A change of one rule by page is no look at all of them.
 pub(super) fn accepted_before_copy(connection: &Connection) -> Result<bool, rusqlite::Error> {
-    let used_ms = copy_used_ms(connection)?;
-    let accepted = "SELECT max(at) FROM accepted";
-    let at = connection.query_row(accepted, [], |row| row.get::<_, Option<i64>>(0))?;
-    Ok(used_ms > 0 && at.is_none_or(|at| at.unsigned_abs().saturating_mul(1_000) <= used_ms))
+    let sql = "SELECT EXISTS (SELECT 1 FROM restored WHERE NOT EXISTS (SELECT 1 FROM accepted \
+               WHERE accepted.number > restored.accepted AND accepted.by = ?1))";
+    connection.query_row(sql, [COMMAND_LINE], |row| row.get(0))
 }

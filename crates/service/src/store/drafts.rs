@@ -139,12 +139,14 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn read_for_consent(&self, data: &str) -> Result<Option<DataRead>, Error> {
-        // Who consents by the command line, and a rule, leave no line in `weighed`.
+        // Who consents by the command line, and a rule, leave no line in `weighed`. A peer's consent has read
+        // nothing here.
         let sql = "SELECT w.at AS at, p.title, w.said = '' FROM weighed AS w JOIN proposals AS p \
                    ON p.id = w.proposal WHERE w.data = ?1 \
                    UNION ALL SELECT a.at_ms / 1000, p.title, 1 FROM consents AS c JOIN proposals AS p \
                    ON p.id = c.proposal JOIN audit AS a ON a.subject = lower(hex(p.study)) \
-                   AND a.action = 'study consented to' WHERE c.data = ?1 ORDER BY at DESC LIMIT 1";
+                   AND a.action = 'study consented to' AND a.actor NOT LIKE 'peer %' WHERE c.data = ?1 \
+                   ORDER BY at DESC LIMIT 1";
         self.read(|connection| {
             let row = |row: &Row<'_>| {
                 let at = row.get::<_, i64>(0)?.unsigned_abs();

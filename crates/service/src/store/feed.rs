@@ -2,9 +2,9 @@
 
 use super::Store;
 use super::runs::RunLine;
-use super::studies::{COLUMNS, PAGE, ProposalFilter, ProposalRow, conditions, proposal_row};
+use super::studies::{COLUMNS, ProposalFilter, ProposalRow, conditions, proposal_row};
 use base::Error;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 use statements::ProposalId;
 use std::fmt;
 use std::str::FromStr;
@@ -82,35 +82,27 @@ impl Store {
         self.read(|connection| connection.prepare_cached(&sql)?.query_map(values, proposal_row)?.collect())
     }
 
-    /// Proposals that are over, of which something was said since: what was said last comes first, and at most
-    /// [`PAGE`] of them.
+    /// Proposals that were over here since: what was so last comes first, and so many at most.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn over_since(&self, filter: &ProposalFilter<'_>, ms: u64) -> Result<Vec<ProposalRow>, Error> {
+    pub fn over_since(
+        &self,
+        filter: &ProposalFilter<'_>,
+        ms: u64,
+        most: usize,
+    ) -> Result<Vec<ProposalRow>, Error> {
         let (sql, mut values) = conditions(filter);
         values.push(ms.cast_signed().into());
         let sql = format!(
-            "SELECT {COLUMNS} FROM proposals WHERE {sql} AND NOT open AND changed_ms >= ?{} ORDER BY \
-             changed_ms DESC, row DESC LIMIT {PAGE}",
+            "SELECT {COLUMNS} FROM proposals WHERE {sql} AND over_ms >= ?{} ORDER BY over_ms DESC, row DESC \
+             LIMIT {most}",
             values.len()
         );
         self.read(|connection| {
             let mut query = connection.prepare_cached(&sql)?;
             query.query_map(rusqlite::params_from_iter(values), proposal_row)?.collect()
         })
-    }
-
-    /// When a statement was kept here, by this machine's clock: milliseconds since 1970.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn kept_ms(&self, digest: &[u8; 32]) -> Result<Option<u64>, Error> {
-        let sql = "SELECT at_ms FROM statements WHERE digest = ?1";
-        self.read(|connection| {
-            connection.prepare_cached(sql)?.query_row([digest], |row| row.get::<_, i64>(0)).optional()
-        })
-        .map(|found| found.map(i64::unsigned_abs))
     }
 
     /// Lines of runs that have come since.

@@ -357,7 +357,8 @@ UPDATE runs SET computed = 1 WHERE EXISTS (SELECT 1 FROM run_lines AS said WHERE
     AND json_extract(line, '$.event') IN ('stage', 'stage-done', 'units', 'progress'));
 ";
 
-/// What who proposed a study here said of rows and outcomes, which no statement has.
+/// What who proposed a study here said of rows and outcomes, which no statement has. When a study was over
+/// here. Since when a copy is the store, and which rules were accepted last by then: the log may be cut.
 const SIZES: &str = "
 CREATE TABLE sizes (
     proposal BLOB PRIMARY KEY,
@@ -365,6 +366,19 @@ CREATE TABLE sizes (
     others INTEGER,
     mean REAL
 ) STRICT, WITHOUT ROWID;
+ALTER TABLE proposals ADD COLUMN over_ms INTEGER;
+UPDATE proposals SET over_ms = changed_ms WHERE NOT open;
+CREATE INDEX proposals_over ON proposals (over_ms);
+CREATE INDEX parties_of ON parties (proposal);
+CREATE TABLE restored (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    at_ms INTEGER NOT NULL,
+    accepted INTEGER NOT NULL
+) STRICT;
+INSERT INTO restored (one, at_ms, accepted)
+    SELECT 1, used.at_ms, coalesce((SELECT max(number) FROM accepted WHERE at * 1000 <= used.at_ms), 0)
+    FROM audit AS used WHERE actor = '(command line)' AND action LIKE 'a copy of % is used from now on'
+    ORDER BY used.at_ms DESC LIMIT 1;
 ";
 
 /// Why a step was not made.

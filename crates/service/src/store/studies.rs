@@ -67,6 +67,8 @@ pub struct ProposalRow {
     pub made_ms: u64,
     /// When something was last said about it.
     pub changed_ms: u64,
+    /// When it was over here, if it is.
+    pub over_ms: Option<u64>,
     /// Where it stands.
     pub state: ProposalState,
     /// Whether this organisation acts next.
@@ -402,7 +404,7 @@ impl Store {
 }
 
 pub(super) const COLUMNS: &str = "row, id, study, title, kind, proposer, by, made_ms, changed_ms, state, \
-                                  ours, decided, data, held, next_ms";
+                                  ours, decided, data, held, next_ms, over_ms";
 
 pub(super) fn proposal_row(row: &Row<'_>) -> Result<ProposalRow, rusqlite::Error> {
     let time = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -423,6 +425,7 @@ pub(super) fn proposal_row(row: &Row<'_>) -> Result<ProposalRow, rusqlite::Error
         data: row.get(12)?,
         held: row.get(13)?,
         next_ms: time(14)?,
+        over_ms: row.get::<_, Option<i64>>(15)?.map(i64::unsigned_abs),
     })
 }
 
@@ -591,8 +594,8 @@ pub(super) fn refresh(
     let mine = place.and_then(|place| view.standings.get(place));
     let decided = mine.is_some_and(|mine| mine.has_consented() || mine.is_closed());
     let ours = place.is_some_and(|place| view.awaited().contains(&place));
-    let sql = "UPDATE proposals SET state = ?2, open = ?3, ours = ?4, decided = ?5, changed_ms = ?6 \
-               WHERE id = ?1";
+    let sql = "UPDATE proposals SET state = ?2, open = ?3, ours = ?4, decided = ?5, changed_ms = ?6, \
+               over_ms = CASE WHEN ?3 THEN NULL ELSE coalesce(over_ms, ?6) END WHERE id = ?1";
     let values = params![record.id().0, state.name(), !state.is_final(), ours, decided, at_ms.cast_signed()];
     write.execute(sql, values).map(drop).map_err(failed)
 }
@@ -635,7 +638,10 @@ fn take(
                     return Err(Untaken::No("other", 0));
                 }
                 KeptStatement::Fork => true,
-                KeptStatement::New { counts: false } if record.uncounted(&from.key) > UNCOUNTED => {
+                // Nobody proposes one thing twice, and a study is long.
+                KeptStatement::New { counts: false }
+                    if record.uncounted(&from.key) > UNCOUNTED || matches!(body.said, Said::Propose(_)) =>
+                {
                     return Err(Untaken::No("limit", 0));
                 }
                 KeptStatement::New { counts: true } if is_full => return Err(Untaken::No("limit", 0)),

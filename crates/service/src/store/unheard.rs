@@ -14,8 +14,8 @@ pub const UNHEARD: &str = "another party has not been heard since this service b
                            was said here than this store: nothing is said on this study before all have \
                            the same";
 /// What follows for a study that somebody refuses or withdraws meanwhile.
-pub const HELD: &str = "Until then it is held: no run of it begins here before somebody says so; say it again \
-                        then";
+pub const HELD: &str = "Until then it is held: no run of it begins here before somebody says so; say it \
+                        again then";
 /// Own statements that a party sends back at once.
 const SENT_BACK: u32 = 64;
 

@@ -171,6 +171,7 @@ mod tests {
             by: String::new(),
             made_ms: 0,
             changed_ms: 0,
+            over_ms: None,
             state,
             ours: false,
             decided,

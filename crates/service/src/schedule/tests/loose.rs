@@ -251,10 +251,29 @@ impl<'a> Flooder<'a> {
 fn of_what_does_not_count_a_peer_has_little_kept() {
     let pair = Pair::new("");
     let (id, _) = pair.proposed("A question", "");
+    let proposed = pair.house.store().standing(&id).expect("reads").expect("there").proposed().clone();
+    let again = Said::Propose(Box::new(proposed));
+    assert_eq!(Flooder::new(&pair, &id).says(again), Some("limit"), "a study is long");
     let kept = Flooder::new(&pair, &id).many(1_000, |_| Said::Note("again".to_owned()));
     assert_eq!(kept, (50 + 64, Some("limit")), "notes that count, and a few that do not");
     let record = pair.house.store().standing(&id).expect("reads").expect("there");
     assert_eq!(record.uncounted(&pair.peer.fingerprint()), 64);
+}
+
+/// Who does not hear that a study is over here begins no more runs than one that waits for a consent.
+#[test]
+fn what_is_over_here_holds_few_runs_of_who_goes_on() {
+    let pair = Pair::new("");
+    let (id, _) = pair.proposed("A question", "");
+    let why = ClosingReason { code: ClosingCode::Data, text: "No.".to_owned() };
+    pair.house.store().say(pair.we(), &id, Said::Refuse(why)).expect("refused");
+    let over = row(&pair, &id);
+    assert!(over.state.is_final() && over.over_ms.is_some());
+    let mut peer = Flooder::new(&pair, &id);
+    assert_eq!(peer.says(Said::Consent(Box::new(pair.terms(&id)))), None);
+    let early = (1..100).find_map(|run| Some((run, peer.runs(run)?)));
+    assert_eq!(early, Some((9, "limit")));
+    assert_eq!(row(&pair, &id).over_ms, over.over_ms, "it was over when it was refused");
 }
 
 /// Runs and words about logs count, and have limits of their own: a study that nobody decided on here does

@@ -229,7 +229,8 @@ fn in_words(visit: &Visit<'_>, line: &RunLine) -> Option<Markup> {
     Some(element("li", &[], [time(line.at_ms / 1_000), text(" "), said]))
 }
 
-/// What a process said without the folder of the data: a page says which file it is, not where on the machine.
+/// What a process said without the folder of the data: a page says which file it is, not where on the
+/// machine.
 fn without_folders(visit: &Visit<'_>, said: &str) -> String {
     let Some(folder) = &visit.settings().data_root else { return said.to_owned() };
     said.replace(&format!("{}/", folder.display().to_string().trim_end_matches('/')), "")

@@ -6,7 +6,7 @@ use crate::roles::Action;
 use crate::web::shell::{section, time};
 use crate::web::visit::{Stop, Visit};
 use page::markup::{Markup, element, spans, text, words};
-use statements::{Naming, ProposalState, Said};
+use statements::{Naming, ProposalState};
 
 /// For so many days it is said there. Who has looked at it is not kept: what one person has read another one
 /// may still wait for.
@@ -18,44 +18,32 @@ const DAY_MS: u64 = 86_400_000;
 /// The section, the newest first; nothing where nothing has come.
 pub fn news(visit: &Visit<'_>) -> Result<Option<Markup>, Stop> {
     let since = (visit.now * 1_000).saturating_sub(DAYS * DAY_MS);
-    let mut all: Vec<(u64, Markup)> = Vec::new();
-    for row in listed_over(visit, since)? {
-        // All that follow were over before these.
-        if all.iter().filter(|(at_ms, _)| *at_ms >= row.changed_ms).count() > SHOWN {
-            break;
-        }
-        let study = match seen_as(visit, row) {
-            Ok(study) => study,
-            Err(Stop::Missing) => continue,
+    let mut all = Vec::new();
+    let rows = listed_over(visit, since, SHOWN + 1)?;
+    let is_more = rows.len() > SHOWN;
+    for row in rows.into_iter().take(SHOWN) {
+        match seen_as(visit, row) {
+            Ok(study) => all.push(told(visit, &study)?),
+            Err(Stop::Missing) => (),
             Err(stop) => return Err(stop),
-        };
-        let (at_ms, said) = told(visit, &study)?;
-        // What is said of a log after a study is over is no news of the study.
-        if at_ms >= since {
-            all.push((at_ms, said));
         }
     }
     if all.is_empty() {
         return Ok(None);
     }
-    all.sort_by_key(|(at_ms, _)| std::cmp::Reverse(*at_ms));
-    let more = (all.len() > SHOWN).then(|| {
+    let more = is_more.then(|| {
         let all = element("a", &[("href", "/studies")], [text("All studies")]);
         element("p", &[], [text("There are more: "), all])
     });
-    let list = element("ul", &[], all.into_iter().take(SHOWN).map(|(_, said)| said));
+    let list = element("ul", &[], all);
     let note = words("p", "note", format!("Each stands here for {DAYS} days."));
     Ok(Some(section("What has come", [list, note].into_iter().chain(more))))
 }
 
-/// When a study was over here, and what is said of it.
-fn told(visit: &Visit<'_>, study: &StudySeen) -> Result<(u64, Markup), Stop> {
+/// What is said of a study that is over, and when it was so here.
+fn told(visit: &Visit<'_>, study: &StudySeen) -> Result<Markup, Stop> {
     let report = visit.house.store.report_file(&study.row.id, "report.json")?;
-    let at_ms = match &report {
-        Some(file) => file.at_ms,
-        None => over_ms(visit, study)?,
-    };
-    let mut parts = vec![time(at_ms / 1_000), text(" ")];
+    let mut parts = vec![time(study.row.over_ms.unwrap_or_default() / 1_000), text(" ")];
     let is_answered = study.record.view().state() == ProposalState::Answered;
     match report.is_some() && visit.may(Action::ReadReport, study.subject()) {
         true => {
@@ -70,18 +58,5 @@ fn told(visit: &Visit<'_>, study: &StudySeen) -> Result<(u64, Markup), Stop> {
         let why = study.record.state_words(Naming(&study.names));
         parts.extend([text(": "), element("bdi", &[], spans(&why))]);
     }
-    Ok((at_ms, element("li", &[], parts)))
-}
-
-/// When the last word on a study came here, by this machine's clock: others may have another one.
-fn over_ms(visit: &Visit<'_>, study: &StudySeen) -> Result<u64, Stop> {
-    let mut newest = 0;
-    for place in 0..study.names.len() {
-        let mut words = study.record.chain(place).iter();
-        let last = words.rfind(|one| !matches!(one.body().said, Said::Witness { .. }));
-        if let Some(last) = last {
-            newest = newest.max(visit.house.store.kept_ms(&last.digest())?.unwrap_or_default());
-        }
-    }
-    Ok(newest)
+    Ok(element("li", &[], parts))
 }

@@ -162,9 +162,9 @@ pub fn listed(
 }
 
 /// Those of them that are over, of which something was said since a time.
-pub fn listed_over(visit: &Visit<'_>, since_ms: u64) -> Result<Vec<ProposalRow>, Stop> {
+pub fn listed_over(visit: &Visit<'_>, since_ms: u64, most: usize) -> Result<Vec<ProposalRow>, Stop> {
     let filter = ProposalFilter { seen_by: seen_by(visit)?, ..ProposalFilter::default() };
-    Ok(visit.house.store.over_since(&filter, since_ms)?)
+    Ok(visit.house.store.over_since(&filter, since_ms, most)?)
 }
 
 /// How many there are.

@@ -66,12 +66,16 @@ fn what_is_old_is_no_news_though_something_is_said_of_logs_since() {
         let (id, _) = pair.ours("An old question", row_time() - 20 * day);
         let then = Speaker { at_ms: row_time() - 15 * day, ..pair.we() };
         pair.house.store.say(then, &id, Said::Withdraw(because("Not needed"))).expect("said");
+        // Who has not heard of the end, or would like to stand there, says something since.
+        pair.store.say(pair.they(), &id, Said::Note("Still there?".to_owned())).expect("said");
         let (recent, _) = pair.ours("A recent question", row_time() - 14 * day);
         let then = Speaker { at_ms: row_time() - 13 * day, ..pair.we() };
         pair.house.store.say(then, &recent, Said::Withdraw(because("Nor this"))).expect("said");
         let of = pair.peer.fingerprint();
         let witness = Said::Witness { of, entry: 1, hash: [1; 32] };
         pair.house.store.say(pair.we(), &id, witness).expect("said");
+        let record = pair.house.store.standing(&id).expect("reads").expect("there");
+        assert_eq!(record.chain(record.place(&of).expect("a party")).len(), 1, "the note has come");
         let page = pair.ask(&stella, "/").await.is(200).says("A recent question").says("Nor this");
         page.never_says("An old question");
     });
