@@ -188,6 +188,15 @@ fn a_study_that_the_rules_refuse_is_refused_by_the_service() {
     let path = two.folder.path().join("study.toml");
     let study = std::fs::read_to_string(&path).expect("a study");
     std::fs::write(&path, study.replace("rho = 0.1", "rho = 2")).expect("written");
+    // Nobody proposes what nobody here could consent to.
+    let shown = path.to_str().expect("UTF-8");
+    let done = two.command(0, &["propose"]).arg(shown).output().expect("tacit starts");
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(5) && error.contains("policy.max_rho is 1"), "{error}");
+    let rules = two.home(0).join("service.toml");
+    let text = std::fs::read_to_string(&rules).expect("rules");
+    std::fs::write(&rules, text.replace("max_rho = 1", "max_rho = 3")).expect("written");
+    two.tacit(0, &["accept"], &[]);
     two.propose();
     let status = two.until(0, "the refusal", |status| status["state"] == "closed");
     let said = status["statements"].as_array().expect("statements");
