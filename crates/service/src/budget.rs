@@ -64,7 +64,9 @@ pub struct StudiesLeft {
 pub struct HeldRho {
     /// The data set.
     pub data: String,
-    /// Its key, or that of everybody.
+    /// What it is charged to.
+    pub lineage: String,
+    /// The key of who learns it, or that of everybody.
     pub viewer: String,
     /// Charged since the consent.
     pub charged: Rational,
@@ -94,7 +96,8 @@ pub fn held_by(
             |ledger: &Ledger| ledger.charged_since(record.study().as_bytes(), &bounds, &most.viewer);
         let charged = ledger.map(charged).transpose()?.map_or_else(|| ratio(0, 1), |[rho, _]| rho);
         let left = (&most.rho - &charged).max(ratio(0, 1));
-        Ok(HeldRho { data: own.data.clone(), viewer: most.viewer.clone(), charged, left })
+        let lineage = own.lineage.as_ref().unwrap_or(&set.lineage).clone();
+        Ok(HeldRho { data: own.data.clone(), lineage, viewer: most.viewer.clone(), charged, left })
     };
     bounds.charges.iter().map(one).collect()
 }
@@ -121,11 +124,11 @@ pub fn held(
     }
 }
 
-/// What is held of a data set towards a viewer, and by how many studies: what everybody sees, each viewer
+/// What is held of a lineage towards a viewer, and by how many studies: what everybody sees, each viewer
 /// does.
-fn held_towards(held: &[Vec<HeldRho>], data: &str, key: &str) -> (Rational, usize) {
+fn held_towards(held: &[Vec<HeldRho>], lineage: &str, key: &str) -> (Rational, usize) {
     let of = |study: &Vec<HeldRho>| {
-        let named = |viewer: &str| study.iter().find(|one| one.data == data && one.viewer == viewer);
+        let named = |viewer: &str| study.iter().find(|one| one.lineage == lineage && one.viewer == viewer);
         let one = named(key).or_else(|| named(AgreedCharge::PUBLIC))?;
         (one.left > ratio(0, 1)).then(|| one.left.clone())
     };
@@ -166,7 +169,7 @@ pub fn budgets<'a>(
                 PUBLIC => None,
                 _ => ledger.map(|ledger| ledger.spent(&set.lineage, PUBLIC)).transpose()?,
             };
-            let held = held_towards(held, name, key);
+            let held = held_towards(held, &set.lineage, key);
             let rho = ViewerRho { budget: &set.budget, spent: &spent, public, held };
             Ok(towards(who, rho, settings.policy.max_rho.as_ref(), debits))
         };
@@ -205,7 +208,7 @@ fn towards(
     let left = (budget - spent).max(nothing.clone());
     let free = (&left - &held).max(nothing.clone());
     let mut studies = Vec::new();
-    studies.extend(last_cost(&debits).and_then(|cost| many(&free, &cost, "like the last one")));
+    studies.extend(last_cost(&debits, by > 0).and_then(|cost| many(&free, &cost, "like the last one")));
     studies.extend(max_rho.and_then(|most| many(&free, most, "at the most that the rules allow")));
     let part = |value: &Rational| to_f64(&(value / budget)).clamp(0.0, 1.0);
     ViewerBudget {
@@ -220,19 +223,22 @@ fn towards(
     }
 }
 
-/// What the newest study was charged: its release, and before that the sizes of its match.
-fn last_cost(debits: &[EntryRow]) -> Option<Rational> {
-    let debits = debits.iter().skip_while(|entry| entry.is_recovered());
-    let newest = debits.clone().next()?;
-    let (mut cost, mut releases) = (ratio(0, 1), 0);
-    for entry in debits.take_while(|entry| entry.study == newest.study) {
-        releases += u8::from(entry.delta == "0");
-        if releases > 1 {
-            break;
+/// What the newest study was charged: its release, and before that the sizes of its match. One that is under
+/// way was charged for its match alone so far, and says nothing.
+fn last_cost(debits: &[EntryRow], is_under_way: bool) -> Option<Rational> {
+    let known = debits.iter().position(|entry| !entry.is_recovered())?;
+    let mut studies = debits[known..].chunk_by(|one, next| one.study == next.study);
+    studies.find_map(|study| {
+        let (mut cost, mut releases) = (ratio(0, 1), 0);
+        for entry in study {
+            releases += u8::from(entry.delta == "0");
+            if releases > 1 {
+                break;
+            }
+            cost += parse(&entry.exact_rho)?;
         }
-        cost += parse(&entry.exact_rho)?;
-    }
-    Some(cost)
+        (releases > 0 || !is_under_way).then_some(cost)
+    })
 }
 
 fn many(left: &Rational, cost: &Rational, what: &str) -> Option<StudiesLeft> {
@@ -295,7 +301,8 @@ mod tests {
     #[test]
     fn what_everybody_would_see_is_held_towards_each_viewer() {
         let one = |viewer: &str, left| HeldRho {
-            data: "trial".to_owned(),
+            data: "a part of it".to_owned(),
+            lineage: "trial".to_owned(),
             viewer: viewer.to_owned(),
             charged: ratio(0, 1),
             left,

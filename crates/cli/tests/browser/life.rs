@@ -16,7 +16,8 @@ const MORE: &str = "[data.cases]
     budget = 1.0
     [policy]
     kinds = [\"lift\"]
-    max_rho = 0.3";
+    max_rho = 0.3
+    max_delta = \"1e-7\"";
 
 /// Gives the organisation its key, which a service reads when it begins.
 fn keygen(house: &mut House) {

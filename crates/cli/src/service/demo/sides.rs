@@ -203,8 +203,13 @@ impl DemoSide {
         if side == 0 {
             let fields = DRAFT.iter().map(|(field, value)| (*field, (*value).to_owned()));
             // What the preview reckons with: own rows are known, the hospitals' a guess.
-            let rows = [("rows-us", rows.to_string()), ("rows-them", "2000".to_owned())];
-            let fields: Vec<_> = fields.chain(rows).map(|(field, value)| (field.to_owned(), value)).collect();
+            let guesses = [
+                ("rows-us", rows.to_string()),
+                ("rows-them", "2000".to_owned()),
+                ("mean", "0.0006".to_owned()),
+            ];
+            let fields: Vec<_> =
+                fields.chain(guesses).map(|(field, value)| (field.to_owned(), value)).collect();
             let act = RecordedAct { by: ROLES[0], what: "draft of the demo kept", to: ROLES[0], at: now };
             store.keep_draft(&act, None, TITLE, &fields)?;
         }

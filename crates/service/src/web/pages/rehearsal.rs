@@ -230,7 +230,9 @@ fn parts(visit: &Visit<'_>, one: &Rehearsed, deed: &'static str, wrong: &[FormMi
             let why = [words("p", "", "There is no rehearsal."), words("p", "", why)];
             (element("div", &[("class", "box stop")], why), Vec::new())
         }
-        Some(Rehearsal { came: Some(Ok(found)), mean, .. }) => (rows_words(found, *mean), shown(one, found)),
+        Some(Rehearsal { came: Some(Ok(found)), mean, .. }) => {
+            (rows_words(one, found, *mean), shown(one, found))
+        }
     };
     let under_way = rehearsal.as_ref().is_some_and(|one| one.came.is_none());
     let live = [live].into_iter().chain(done);
@@ -250,7 +252,7 @@ fn warning() -> Markup {
 }
 
 /// How many rows there are.
-fn rows_words(found: &Simulation, mean: Option<f64>) -> Markup {
+fn rows_words(one: &Rehearsed, found: &Simulation, mean: Option<f64>) -> Markup {
     let rows = |party: &job::simulate::SimulatedParty| format!("{} of {}", count(party.rows), party.name);
     let rows: Vec<String> = found.parties.iter().map(rows).collect();
     let shared: u64 = found.runs.iter().map(|run| run.shared).sum();
@@ -259,7 +261,16 @@ fn rows_words(found: &Simulation, mean: Option<f64>) -> Markup {
         format!(" So many people have outcomes that these are {mean} of a control person, on average.")
     });
     let (rows, shared) = (rows.join(", "), count(shared));
-    let said = format!("Made-up rows: {rows}; {shared} are of people whom all have.{mean}");
+    let first = found.parties.first().map_or(0, |party| party.rows);
+    let fewer = one.said.rows.filter(|[said, _]| *said > first).map_or_else(String::new, |[said, _]| {
+        let name = one.parties.first().map_or("", String::as_str);
+        format!(
+            " The study is said to have {} of {name}: with so many its result is more exact than here, as the \
+             preview of the study says.",
+            count(said)
+        )
+    });
+    let said = format!("Made-up rows: {rows}; {shared} are of people whom all have.{mean}{fewer}");
     words("p", "", said)
 }
 
