@@ -384,14 +384,6 @@ pub(crate) fn advertisers_rows(study: &Study, own: u64) -> [u64; 2] {
     priced_rows(None, Some((own, true)), arms(study))
 }
 
-/// Rows of the first party and of each other one, where only those of the party with this key are known.
-#[must_use]
-pub fn rows_by_own(study: &Study, key: &str, own: u64) -> [u64; 2] {
-    let me = study.parties.iter().find(|party| party.key == key);
-    let advertises = me.is_some_and(|party| party.role == PartyRole::Advertiser);
-    priced_rows(None, Some((own, advertises)), arms(study))
-}
-
 /// Rows to state the price for: those that were asked for, else those of the data that was just read, else a
 /// million. An advertiser's people are taken to be in all arms alike, of which the publisher enters two.
 fn priced_rows(asked: Option<[u64; 2]>, own: Option<(u64, bool)>, arms: u64) -> [u64; 2] {

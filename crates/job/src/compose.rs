@@ -460,9 +460,10 @@ fn guarantee(
     lines
 }
 
-/// What no guarantee of a study of so many parties covers, as its reports will say.
-pub fn not_covered(parties: usize) -> [String; 2] {
-    [bending(parties), UNREVIEWED.to_owned()]
+/// What no guarantee of a study of so many parties covers, matched by this protocol, as its reports will say.
+pub fn not_covered(parties: usize, protocol: &str) -> Vec<String> {
+    let reads = wording::membership(protocol);
+    [Some(bending(parties)), reads, Some(UNREVIEWED.to_owned())].into_iter().flatten().collect()
 }
 
 /// What so many parties are assumed to do, and what one could that does not.

@@ -223,12 +223,13 @@ fn towards(
     }
 }
 
-/// What the newest study was charged: its release, and before that the sizes of its match. One that is under
-/// way was charged for its match alone so far, and says nothing.
+/// What the newest study was charged that has released something: its release, and before that the sizes of
+/// its match. One that is under way, or broke off, was charged for its match alone; so are studies that only
+/// match, which count where no other one does.
 fn last_cost(debits: &[EntryRow], is_under_way: bool) -> Option<Rational> {
     let known = debits.iter().position(|entry| !entry.is_recovered())?;
-    let mut studies = debits[known..].chunk_by(|one, next| one.study == next.study);
-    studies.find_map(|study| {
+    let studies = debits[known..].chunk_by(|one, next| one.study == next.study);
+    let mut costs = studies.filter_map(|study| {
         let (mut cost, mut releases) = (ratio(0, 1), 0);
         for entry in study {
             releases += u8::from(entry.delta == "0");
@@ -237,8 +238,11 @@ fn last_cost(debits: &[EntryRow], is_under_way: bool) -> Option<Rational> {
             }
             cost += parse(&entry.exact_rho)?;
         }
-        (releases > 0 || !is_under_way).then_some(cost)
-    })
+        Some((releases > 0, cost))
+    });
+    let newest = costs.next()?;
+    let released = std::iter::once(newest.clone()).chain(costs).find(|(released, _)| *released);
+    released.or((!is_under_way).then_some(newest)).map(|(_, cost)| cost)
 }
 
 fn many(left: &Rational, cost: &Rational, what: &str) -> Option<StudiesLeft> {

@@ -2,7 +2,7 @@
 //! shown beside a study and no part of what is signed: whoever has the hash of signed words could try numbers
 //! of rows until it fits ([decision 136](../../../docs/decisions/136-what-is-reckoned-is-not-signed.md)).
 
-use job::check::rows_by_own;
+use base::limits;
 use page::numbers::{count, counted};
 use study::{PartyRole, Study};
 
@@ -67,7 +67,12 @@ impl ReckonedFor {
         match &self.rows {
             RowsFrom::Nobody => [NOBODY; 2],
             RowsFrom::Said(rows) => *rows,
-            RowsFrom::Checked(found) => rows_by_own(study, us, found.rows),
+            RowsFrom::Checked(found) => {
+                // Whoever has outcomes knows of those people alone, and not how large the trial is.
+                let own = found.rows.max(1);
+                let first = if advertises(study, us) { NOBODY } else { own };
+                [first, own.min(limits::ROWS.saturating_sub(first))]
+            }
         }
     }
 
@@ -85,15 +90,17 @@ impl ReckonedFor {
             RowsFrom::Checked(RowsOfCheck { data, rows, whole, day }) => {
                 let more = if *whole { "" } else { "more than " };
                 let own = format!("{more}{} of {data}, as checked on {day}", counted(*rows, "row"));
-                let me = study.parties.iter().find(|party| party.key == us);
-                match me.map(|party| &party.role) {
-                    Some(PartyRole::Advertiser) => format!(
-                        "{own}; {first} of the publisher, as if everybody of these data were in the trial: \
-                         nobody here said its rows"
-                    ),
-                    _ => format!("{own}, and as many of each other party, as nobody here said theirs"),
+                if advertises(study, us) {
+                    format!("{own}; {first} of the publisher, as nobody here said how many")
+                } else {
+                    format!("{own}, and as many of each other party, as nobody here said theirs")
                 }
             }
         }
     }
+}
+
+/// Whether the party with this key has the outcomes of a lift study.
+fn advertises(study: &Study, key: &str) -> bool {
+    study.parties.iter().any(|party| party.key == key && party.role == PartyRole::Advertiser)
 }

@@ -112,7 +112,7 @@ pub fn tell(text: &str, us: &str, reckoned: &ReckonedFor) -> Result<StudyTold, E
     let besides = besides.chain(told::servers(study)).chain(tells).collect();
     let mut noise: Vec<Fact> = told::noise_from(&report, study).into_iter().collect();
     noise.extend(told::left_out(study));
-    let open = job::compose::not_covered(study.parties.len());
+    let open = job::compose::not_covered(study.parties.len(), study.matching.matcher.name());
     let open = open.iter().map(String::as_str).chain([TOGETHER]).map(|line| Fact::new("open", line));
     sections.extend([
         ToldSection::new("What these numbers are", told::meanings(&built).into_iter().collect()),
@@ -490,6 +490,15 @@ mod tests {
             assert!(!said.contains("1,000,000"), "{said}");
             assert!(own.contains("45,678 rows of trial, as checked on 2026-11-28"), "{own}");
         }
+        // Who has outcomes does not know how large the trial is.
+        let (data, day) = ("cases".to_owned(), "2026-11-28".to_owned());
+        let rows = RowsFrom::Checked(RowsOfCheck { data, rows: 1_656, whole: true, day });
+        let theirs = ReckonedFor { rows, mean: None, engines: false };
+        let told = tell(LIFT, "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", &theirs).expect("told");
+        let said = reckoned(&told);
+        assert!(said.contains("1,000,000 of the publisher, as nobody here said how many"), "{said}");
+        assert!(!said.contains("None is stated"), "{said}");
+        assert!(told.words().contains("a modified program reads which of its own identifiers"));
     }
 
     /// The preview has the accuracy as a sentence and in a table: by one rate and one reckoning.
