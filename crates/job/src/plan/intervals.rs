@@ -198,10 +198,6 @@ pub(crate) fn clamp_effects(
     };
     let known = plan.public_effect.or(plan.minimum_detectable_effect);
     let clamp = lift.rule.clamp;
-    let most = |advertiser: &Advertiser| match advertiser.value {
-        EventValue::Constant(value) => Some(u64::from(value) * u64::from(advertiser.max_events)),
-        EventValue::Columns { .. } => None,
-    };
     let uncut = lift.advertisers.iter().all(|of| most(of).is_some_and(|most| most <= clamp.into()));
     let own = own.filter(|_| outcome.is_counted());
     let trial = Trial { study, rows: assumed.rows };
@@ -259,10 +255,24 @@ fn counted(own: &InputReport, clamp: u32, people: u64, scale: u32) -> Option<Out
     Some(OutcomeGuess::counted(&sums, (own.rows_kept, people), scale))
 }
 
+/// The most that events of one person add up to, where there is such a most.
+fn most(advertiser: &Advertiser) -> Option<u64> {
+    match advertiser.value {
+        EventValue::Constant(value) => Some(u64::from(value) * u64::from(advertiser.max_events)),
+        EventValue::Columns { .. } => None,
+    }
+}
+
+/// What one person can add, in the unit of outcomes: the clamp, or less where events do not come to it.
+fn reach(lift: &LiftStudy) -> f64 {
+    let clamp = u64::from(lift.rule.clamp);
+    let all: Option<u64> = lift.advertisers.iter().map(most).sum();
+    all.map_or(clamp, |all| all.min(clamp)) as f64 / f64::from(lift.scale())
+}
+
 /// Outcomes as they are at the study's clamp, whatever the clamp.
 fn alike(lift: &LiftStudy, outcome: &OutcomeGuess) -> OutcomeGuess {
-    let clamp = f64::from(lift.rule.clamp) / f64::from(lift.scale());
-    let spread = outcome.variance.unwrap_or(outcome.mean * (clamp - outcome.mean)).max(0.0);
+    let spread = outcome.variance.unwrap_or(outcome.mean * (reach(lift) - outcome.mean)).max(0.0);
     OutcomeGuess { variance: Some(spread), ..outcome.clone() }
 }
 
@@ -306,9 +316,8 @@ impl Trial<'_> {
     fn half(self, outcome: &OutcomeGuess, change: &dyn Fn(&mut LiftStudy)) -> Result<Halves, Error> {
         let study = self.changed(change)?;
         let Question::Lift(lift) = &study.kind else { return Err(Error::misuse("a lift study")) };
-        let clamp = f64::from(lift.rule.clamp) / f64::from(lift.scale());
         let effect = self.effect(outcome, change)?;
-        Halves::of(effect, outcome, (self.rows[0], clamp), lift.release.confidence)
+        Halves::of(effect, outcome, (self.rows[0], reach(lift)), lift.release.confidence)
     }
 
     fn changed(self, change: &dyn Fn(&mut LiftStudy)) -> Result<Study, Error> {

@@ -42,6 +42,23 @@ fn intervals_are_wider_with_less_rho_a_larger_clamp_and_fewer_rows() {
     assert!(mode.points[0].half.is_ok(), "{mode:?}");
 }
 
+/// A clamp above what events come to is that sum, for chance as for noise.
+#[test]
+fn a_clamp_that_no_events_reach_widens_nothing() {
+    let text = include_str!("../../../../examples/lift.toml");
+    let larger = text.replace("clamp        = 1 ", "clamp        = 64 ");
+    assert_ne!(text, larger);
+    let [own, wide] = [text, &larger].map(|text| curves(text, 400_000, None));
+    for (at, setting) in [(0, "rho"), (2, "rows")] {
+        let found = halves(&wide[at]);
+        assert!(found.iter().all(|half| half.whole > half.chance), "{setting}: {found:?}");
+    }
+    let found = halves(&wide[1]);
+    let last = found.len() - 1;
+    assert!((found[last].whole / found[last - 1].whole - 1.0).abs() < 1e-9, "{found:?}");
+    assert_eq!(own[1].setting, "clamp");
+}
+
 #[test]
 fn a_party_file_says_what_smaller_clamps_cut() {
     let text =
