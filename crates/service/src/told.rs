@@ -236,8 +236,8 @@ fn in_short(file: &StudyFile, built: &[Built], us: &str, rho: &BTreeMap<String, 
         let Some(rho) = positive(&party.name) else { continue };
         lines.push(format!(
             "Of one person: somebody at {} who knew the rows of everybody else, and had to guess which of \
-             two things your data say of this one person, would be right at most {} times of 100 after this \
-             study. A coin is right 50 times.",
+             two things your data say of this one person, would be right at most {} times of 100 by this \
+             study alone: the budget adds up what others told. A coin is right 50 times.",
             party.name,
             best_guess(to_f64(&rho))
         ));

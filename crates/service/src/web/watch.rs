@@ -2,13 +2,13 @@
 
 use super::{House, now};
 use crate::settings::HouseSettings;
-use crate::store::{ProposalFilter, RecordedAct, RunRow, SERVICE, Speaker, Store, UNHEARD};
+use crate::store::{ProposalFilter, ProposalRow, RecordedAct, SERVICE, Speaker, Store, UNHEARD};
 use base::Error;
 use net::KeyFingerprint;
 use net::identity::Identity;
 use page::numbers::counted;
 use privacy::ledger::Ledger;
-use statements::Said;
+use statements::{ProposalState, Said};
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -181,17 +181,14 @@ fn bear_witness(house: &House, witnesses: &LogWitnesses, now: u64) -> Result<(),
         // Without a proposal in common there is nothing to say it on.
         let filter = ProposalFilter { party: Some(peer.key), ..ProposalFilter::default() };
         let proposals = house.store.list(&filter, None)?;
-        let Some(newest) = proposals.first() else { continue };
-        let answered = |since: u64| -> Result<bool, Error> {
-            let runs = house.store.runs(&newest.id)?;
-            let ended =
-                |run: &RunRow| run.outcome.as_deref() == Some("answered") && run.ended_ms > Some(since);
-            Ok(runs.iter().any(ended))
+        let answered = |since: u64| {
+            let is = |row: &ProposalRow| row.state == ProposalState::Answered && row.over_ms > Some(since);
+            proposals.iter().any(is)
         };
         let due = match said {
             None => true,
             Some(word) if word.entry == entry && word.hash == base::hex(&hash) => false,
-            Some(word) => now.saturating_sub(word.at_ms / 1_000) >= DAY || answered(word.at_ms)?,
+            Some(word) => now.saturating_sub(word.at_ms / 1_000) >= DAY || answered(word.at_ms),
         };
         let speaker = Speaker { by: SERVICE, identity, at_ms: now.saturating_mul(1_000) };
         let mut is_unheard = false;

@@ -265,8 +265,8 @@ fn rows_words(one: &Rehearsed, found: &Simulation, mean: Option<f64>) -> Markup 
     let fewer = one.said.rows.filter(|[said, _]| *said > first).map_or_else(String::new, |[said, _]| {
         let name = one.parties.first().map_or("", String::as_str);
         format!(
-            " The study is said to have {} of {name}: with so many its result is more exact than here, as the \
-             preview of the study says.",
+            " The study is said to have {} of {name}: with so many its result is more exact than here, as \
+             the preview of the study says.",
             count(said)
         )
     });
