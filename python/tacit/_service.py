@@ -207,9 +207,16 @@ class Service:
             time.sleep(1.0)
 
     def report(self, study: str) -> Report:
-        """Its report, as ``Party.run`` gives it. That it was read is written down at the service."""
+        """Its report, as ``Party.run`` gives it. That it was read is written down at the service.
+
+        Who was given a public result has that as ``file(study, "public.json")``, and InputError here.
+        """
         status, body = self._ask("GET", f"/studies/{_part(study)}/report")
         self._good(status, body)
+        if str(json.loads(body).get("format", "")).startswith("tacit-public/"):
+            hint = 'ask for file(study, "public.json")'
+            text = f"this account was given the public result of {study} alone; {hint}"
+            raise InputError(text, kind="input", code=2, hint=hint)
         (report,) = _tacit.Report.all_of(body.decode("utf-8"))
         return Report(report)
 

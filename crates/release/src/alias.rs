@@ -13,7 +13,7 @@
 //! part of a program's hash. Timing: tables and parts are public; what a circuit does with coins depends on
 //! neither. [`Sampler::draw`] is for the clear. Vectors: `tests/noise-vectors.json`.
 
-use crate::rational::{Rational, exp2, ratio};
+use crate::rational::{Rational, exp2};
 use base::{Error, Rng};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{One, Signed, ToPrimitive, Zero};
@@ -280,10 +280,8 @@ fn number(bits: &[bool]) -> u64 {
     bits.iter().rev().fold(0, |sum, bit| sum << 1 | u64::from(*bit))
 }
 
-/// Variance that low bits may add: 1 %, half a per cent of an interval's width.
-fn slack() -> Rational {
-    ratio(101, 100)
-}
+/// Variance that low bits may add, as a fraction: 1 %, half a per cent of an interval's width.
+const SLACK: [u32; 2] = [101, 100];
 
 /// The largest e for which the low bits add no more variance than [`slack`].
 pub(crate) fn low_bits(sensitivity: &BigInt, cells: u32, rho: &Rational) -> Result<u32, Error> {
@@ -291,11 +289,14 @@ pub(crate) fn low_bits(sensitivity: &BigInt, cells: u32, rho: &Rational) -> Resu
     let rho = rho / BigInt::from(cells);
     let highest = u32::try_from(sensitivity.bits()).expect("a sensitivity of fewer than 2^32 bits");
     let steps = |e: u32| (sensitivity + (BigInt::one() << e) - 1) >> e;
+    // (m g / S)^2 (1 + rho (1 - g^-2) / (6 m^2)), in whole numbers: fractions that are reduced at each step
+    // take far longer.
+    let square = |number: &BigInt| number * number;
+    let most = SLACK[0] * 6 * rho.denom() * square(sensitivity);
     let fits = |e: &u32| {
-        let (g, m) = (exp2(e.cast_signed()), Rational::from_integer(steps(*e)));
-        let wider = &m * &g / sensitivity;
-        let low = &rho * (Rational::one() - (&g * &g).recip()) / (&m * &m * BigInt::from(6));
-        &wider * &wider * (low + BigInt::one()) <= slack()
+        let (g, m) = (square(&(BigInt::one() << *e)), square(&steps(*e)));
+        let wider: BigInt = 6 * rho.denom() * m * &g + rho.numer() * (g - 1);
+        SLACK[1] * wider <= most
     };
     Ok((0..=highest).rev().find(fits).unwrap_or(0))
 }
@@ -365,11 +366,9 @@ impl Search<'_> {
                     }
                     continue;
                 }
-                let (whole, square) =
-                    (Rational::from_integer(sum.into()), Rational::from_integer(square.into()));
-                let rest = (self.variance - &whole) / &square;
-                if rest.is_positive() && smooth(&rest, &square, &whole) {
+                if smooth(self.variance, square, sum) {
                     let full = |(bits, shift): &(u32, u32)| (*bits, *shift, largest(*bits));
+                    let rest = (self.variance - BigInt::from(sum)) / BigInt::from(square);
                     let all = below.iter().map(full).chain([(bits, shift, rest)]).collect();
                     self.best = Some((ands, all));
                 }
@@ -384,11 +383,14 @@ fn largest(bits: u32) -> Rational {
     whole(most)
 }
 
-/// Whether a part of some variance on a lattice of step 2^shift, above parts of a variance `sum`, leaves no
-/// trace of its lattice: 1 / (1 / v + 4^shift / sum) is at least 2.177, which puts the sum within 2 exp(-2
-/// pi^2 2.177) < 2^-60.9 of a discrete Gaussian.
-fn smooth(variance: &Rational, square: &Rational, sum: &Rational) -> bool {
-    (variance.recip() + square / sum).recip() >= ratio(2177, 1000)
+/// Whether a part on a lattice of step 2^shift, above parts of a variance `sum`, has a variance v > 0 and
+/// leaves no trace of its lattice: 1 / (1 / v + 4^shift / sum) is at least 2.177, which puts the sum within 2
+/// exp(-2 pi^2 2.177) < 2^-60.9 of a discrete Gaussian. `square` is 4^shift, `variance` that of all,
+/// sum + 4^shift v: so the one over the other is (variance - sum) sum / (4^shift variance).
+fn smooth(variance: &Rational, square: u128, sum: u128) -> bool {
+    let (all, parts) = (variance.numer(), variance.denom());
+    let rest: BigInt = all - parts * sum;
+    1000 * rest * sum >= BigInt::from(2177) * square * all
 }
 
 fn whole(number: u32) -> Rational {

@@ -6,7 +6,7 @@ mod bitmap;
 mod tests;
 
 use crate::html::{self, PageStands};
-use crate::wording::{self, label, names, seen_by};
+use crate::wording::{self, label, names, seen_by, whose};
 use crate::{PublicReport, RunReport, StudyInfo};
 use base::Error;
 use page::lines::wrapped;
@@ -50,14 +50,22 @@ struct FigureSource {
     title: String,
     /// Its name and hash, who sees it, and of which day it is.
     facts: String,
+    /// The same of figures of the run, which are one party's.
+    run: String,
 }
 
+/// Figures of the run.
+const OF_RUN: [&str; 2] = ["time", "bytes"];
+
 impl FigureSource {
-    fn of(study: &StudyInfo, whose: &str, day: Option<&str>) -> Self {
+    fn of(study: &StudyInfo, [whose, run]: [&str; 2], day: Option<&str>) -> Self {
         let hash = label(&study.hash);
-        let facts = [format!("study {} ({hash})", label(&study.name)), whose.to_owned()];
-        let facts: Vec<String> = facts.into_iter().chain(day.map(str::to_owned)).collect();
-        Self { title: wording::shortened(&study.title, STUDY_CHARS), facts: facts.join(" · ") }
+        let facts = |whose: &str| {
+            let facts = [format!("study {} ({hash})", label(&study.name)), whose.to_owned()];
+            facts.into_iter().chain(day.map(str::to_owned)).collect::<Vec<_>>().join(" · ")
+        };
+        let title = wording::shortened(&study.title, STUDY_CHARS);
+        Self { title, facts: facts(whose), run: facts(run) }
     }
 }
 
@@ -67,7 +75,8 @@ impl ReportFigure {
     /// # Errors
     /// When the page is not well-formed, which a test rules out.
     pub fn of(report: &RunReport, day: Option<&str>) -> Result<Vec<Self>, Error> {
-        let source = FigureSource::of(&report.study, &format!("seen by {}", seen_by(report)), day);
+        let (shown, run) = (format!("seen by {}", seen_by(report)), format!("the run of {}", whose(report)));
+        let source = FigureSource::of(&report.study, [&shown, &run], day);
         Self::all(html::sections(report, PageStands::Served), &source)
     }
 
@@ -77,7 +86,7 @@ impl ReportFigure {
     /// See [`Self::of`].
     pub fn of_public(public: &PublicReport) -> Result<Vec<Self>, Error> {
         let whose = format!("public result of {}", names(&public.parties));
-        Self::all(html::public_sections(public), &FigureSource::of(&public.study, &whose, None))
+        Self::all(html::public_sections(public), &FigureSource::of(&public.study, [&whose; 2], None))
     }
 
     fn all(sections: Vec<Markup>, source: &FigureSource) -> Result<Vec<Self>, Error> {
@@ -119,7 +128,8 @@ fn standing_alone(figure: Node<'_, '_>, source: &FigureSource) -> Option<ReportF
     let place = |x: u32| x.to_string();
     let heading = (MARGIN + 15..).step_by(TITLE_LINE as usize).zip(&lines);
     let heading = heading.map(|(y, (class, line))| svg::label(&place(MARGIN), y, class, line));
-    let (below, end) = below(figure, top + height + LINE, &source.facts);
+    let facts = if OF_RUN.contains(&name) { &source.run } else { &source.facts };
+    let (below, end) = below(figure, top + height + LINE, facts);
     let names = [(title, &whole), (about, seen)].map(|(node, words)| {
         let name = if node == title { "title" } else { "desc" };
         element(name, &[("id", node.attribute("id").unwrap_or_default())], [text(words)])

@@ -85,7 +85,8 @@ pub fn render_public(public: &PublicReport) -> String {
 }
 
 /// All of a public result beneath its title.
-pub(crate) fn public_sections(public: &PublicReport) -> Vec<Markup> {
+#[must_use]
+pub fn public_sections(public: &PublicReport) -> Vec<Markup> {
     let (mode, view, parties) = (&public.mode, &public.public, &public.parties);
     let shown = Shown { mode, view, parties, heading: "h2", ids: "" };
     let may = boxed("box good", [paragraph("", wording::public(Some(&public.public_terms)))]);

@@ -3,16 +3,18 @@
 
 use crate::schedule::consent_bounds;
 use crate::settings::{DataSet, HouseSettings};
-use crate::store::{PAGE, ProposalFilter, Store};
+use crate::store::{OwnConsent, PAGE, ProposalFilter, Store};
 use base::Error;
 use net::KeyFingerprint;
 use privacy::best_guess;
 use privacy::ledger::{EntryRow, Ledger, PUBLIC};
 use release::Rational;
 use release::rational::{parse, ratio, shown, to_f64};
-use statements::ProposalRecord;
-use std::collections::BTreeMap;
-use study::party::AgreedCharge;
+use statements::{ProposalId, ProposalRecord};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use study::StudyHash;
+use study::party::{AgreedBounds, AgreedCharge};
 
 /// What is spent of a data set, and what is left.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,53 +76,100 @@ pub struct HeldRho {
     pub left: Rational,
 }
 
+/// What was consented to here for one study. It does not change: nobody consents twice.
+struct OwnBounds {
+    study: StudyHash,
+    data: String,
+    lineage: Option<String>,
+    bounds: AgreedBounds,
+}
+
+/// What was consented to for studies that are not over: each look at budgets asks for all of these.
+#[derive(Default)]
+pub struct BoundsShelf(Mutex<BTreeMap<ProposalId, Arc<OwnBounds>>>);
+
+impl OwnBounds {
+    /// None where the study is over or nobody consented here.
+    fn of(
+        (store, settings, us): (&Store, &HouseSettings, KeyFingerprint),
+        record: &ProposalRecord,
+    ) -> Result<Option<Self>, Error> {
+        let (Some(me), Some(own)) = (record.place(&us), store.own_consent(&record.id())?) else {
+            return Ok(None);
+        };
+        let Some(set) = settings.data.get(&own.data).filter(|_| !record.view().state().is_final()) else {
+            return Ok(None);
+        };
+        let bounds = consent_bounds(record, me, &own, set)?;
+        let (study, OwnConsent { data, lineage, .. }) = (record.study(), own);
+        Ok(bounds.map(|bounds| Self { study, data, lineage, bounds }))
+    }
+
+    /// What it holds. No ledger: nothing was charged.
+    fn held(&self, settings: &HouseSettings, ledger: Option<&Ledger>) -> Result<Vec<HeldRho>, Error> {
+        let Some(set) = settings.data.get(&self.data) else { return Ok(Vec::new()) };
+        let one = |most: &AgreedCharge| {
+            let charged =
+                |ledger: &Ledger| ledger.charged_since(self.study.as_bytes(), &self.bounds, &most.viewer);
+            let charged = ledger.map(charged).transpose()?.map_or_else(|| ratio(0, 1), |[rho, _]| rho);
+            let left = (&most.rho - &charged).max(ratio(0, 1));
+            let lineage = self.lineage.as_ref().unwrap_or(&set.lineage).clone();
+            Ok(HeldRho { data: self.data.clone(), lineage, viewer: most.viewer.clone(), charged, left })
+        };
+        self.bounds.charges.iter().map(one).collect()
+    }
+}
+
 /// What one proposal holds; nothing where it is over or nobody consented here. No ledger: nothing was
 /// charged.
 ///
 /// # Errors
 /// When store or ledger cannot be read.
 pub fn held_by(
-    (store, settings, us): (&Store, &HouseSettings, KeyFingerprint),
+    of: (&Store, &HouseSettings, KeyFingerprint),
     ledger: Option<&Ledger>,
     record: &ProposalRecord,
 ) -> Result<Vec<HeldRho>, Error> {
-    let (Some(me), Some(own)) = (record.place(&us), store.own_consent(&record.id())?) else {
-        return Ok(Vec::new());
-    };
-    let Some(set) = settings.data.get(&own.data).filter(|_| !record.view().state().is_final()) else {
-        return Ok(Vec::new());
-    };
-    let Some(bounds) = consent_bounds(record, me, &own, set)? else { return Ok(Vec::new()) };
-    let one = |most: &AgreedCharge| {
-        let charged =
-            |ledger: &Ledger| ledger.charged_since(record.study().as_bytes(), &bounds, &most.viewer);
-        let charged = ledger.map(charged).transpose()?.map_or_else(|| ratio(0, 1), |[rho, _]| rho);
-        let left = (&most.rho - &charged).max(ratio(0, 1));
-        let lineage = own.lineage.as_ref().unwrap_or(&set.lineage).clone();
-        Ok(HeldRho { data: own.data.clone(), lineage, viewer: most.viewer.clone(), charged, left })
-    };
-    bounds.charges.iter().map(one).collect()
+    OwnBounds::of(of, record)?.map_or_else(|| Ok(Vec::new()), |own| own.held(of.1, ledger))
 }
 
-/// What all proposals that are not over hold, each by itself.
-///
-/// # Errors
-/// As [`held_by`].
-pub fn held(
-    of: (&Store, &HouseSettings, KeyFingerprint),
-    ledger: Option<&Ledger>,
-) -> Result<Vec<Vec<HeldRho>>, Error> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let rows = of.0.list(&ProposalFilter { open: true, ..ProposalFilter::default() }, after)?;
-        for row in rows.iter().filter(|row| row.data.is_some()) {
-            let record = of.0.standing(&row.id)?;
-            all.push(record.map_or_else(|| Ok(Vec::new()), |record| held_by(of, ledger, &record))?);
+impl BoundsShelf {
+    /// What all proposals that are not over hold, each by itself.
+    ///
+    /// # Errors
+    /// As [`held_by`].
+    pub fn held(
+        &self,
+        of: (&Store, &HouseSettings, KeyFingerprint),
+        ledger: Option<&Ledger>,
+    ) -> Result<Vec<Vec<HeldRho>>, Error> {
+        let shelf = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = shelf().clone();
+        let (mut all, mut after) = (BTreeMap::new(), None);
+        loop {
+            let rows = of.0.list(&ProposalFilter { open: true, ..ProposalFilter::default() }, after)?;
+            for row in rows.iter().filter(|row| row.data.is_some()) {
+                let own = match known.get(&row.id) {
+                    Some(own) => Some(own.clone()),
+                    None => {
+                        let record = of.0.standing(&row.id)?;
+                        let own = record.map(|record| OwnBounds::of(of, &record)).transpose()?;
+                        own.flatten().map(Arc::new)
+                    }
+                };
+                all.extend(own.map(|own| (row.id, own)));
+            }
+            match rows.last() {
+                Some(last) if rows.len() == PAGE => after = Some(last.row),
+                _ => break,
+            }
         }
-        match rows.last() {
-            Some(last) if rows.len() == PAGE => after = Some(last.row),
-            _ => return Ok(all),
-        }
+        shelf().clone_from(&all);
+        // What a study was charged is looked for in the whole ledger.
+        let charged = ledger.map_or(Ok(BTreeSet::new()), Ledger::charged_studies)?;
+        let held =
+            |own: &Arc<OwnBounds>| own.held(of.1, ledger.filter(|_| charged.contains(own.study.as_bytes())));
+        all.values().map(held).collect()
     }
 }
 

@@ -46,8 +46,8 @@ pub use serving::strangers;
 pub use settings::{HouseSettings, RulesFile, words};
 pub use store::{
     Absorbed, Account, ApiToken, COMMAND_LINE, ConsentRight, HELD, NewApiToken, OutboxRow, OwnConsent,
-    PeerSender, ProposalFilter, ProposalRow, RecordedAct, RunLeft, RunRow, STOPPED, Speaker, Store,
-    TokenScope, UNHEARD, kind_of,
+    PeerSender, ProposalFilter, ProposalRow, RUN_STOPPED, RecordedAct, RunLeft, RunRow, STOPPED, Speaker,
+    Store, TokenScope, UNHEARD, kind_of,
 };
 pub use web::{House, Listening, listen, now};
 pub use weigh::{WeighedStudy, weigh};

@@ -39,8 +39,8 @@ pub use requests::SealRequest;
 pub use runs::{RunLeft, RunLine, RunRow};
 pub use sessions::OpenSession;
 pub use studies::{
-    ALREADY_OPEN, Absorbed, OutboxRow, PAGE, PeerSender, ProposalFilter, ProposalRow, SERVICE, STOPPED,
-    SeenBy, Speaker, kind_of,
+    ALREADY_OPEN, Absorbed, OutboxRow, PAGE, PeerSender, ProposalFilter, ProposalRow, RUN_STOPPED, SERVICE,
+    STOPPED, SeenBy, Speaker, kind_of,
 };
 pub use tokens::{ApiToken, NewApiToken, Replayed, TokenScope};
 pub use tries::{Allowed, tried_by_proxy};

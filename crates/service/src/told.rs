@@ -38,7 +38,7 @@ pub struct StudyTold {
     /// All the rho that each viewer gets, exact, by the name of a party or `public`.
     pub rho: BTreeMap<String, String>,
     /// What a match shows of the sizes of this organisation's rows, in rho.
-    sizes: Rational,
+    pub sizes: Rational,
 }
 
 /// Words under a heading.
@@ -142,7 +142,12 @@ fn reckon(plan: &Plan, study: &Study, supposed: &str, half: Option<Fact>) -> Vec
     });
     let machines = if study.everybody().len() == 2 { "both" } else { "all" };
     let (seconds, sent) = (duration(seconds), bytes(sent));
-    let took = format!("about {seconds} of {machines} machines, and {sent} between them, for {supposed}");
+    // A run measures its line, and may settle for fewer bytes.
+    let is_open = study.compute.ot.is_none()
+        && plan.assumptions.get("engine").is_some_and(|engine| engine.starts_with("gmw"));
+    let most = if is_open { "at most " } else { "" };
+    let took =
+        format!("about {seconds} of {machines} machines, and {most}{sent} between them, for {supposed}");
     let mut cost = ToldSection::new("What it takes", vec![Fact::new("cost", took)]);
     cost.table = told::cost(plan, study, COLUMNS);
     cost.table.extend(told::assumed(plan).flat_map(|fact| fact.lines(COLUMNS)));

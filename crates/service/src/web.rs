@@ -29,6 +29,7 @@ mod weighing;
 pub use listen::{Listening, listen};
 pub(crate) use weighing::{WeighOrder, Weighed, start as weigh_for};
 
+use crate::budget::BoundsShelf;
 use crate::link::{LinkBoard, LinkKeys};
 use crate::passwords::PasswordDesk;
 use crate::rules::{Rules, RulesNow};
@@ -78,6 +79,7 @@ pub struct House {
     rehearsing: Rehearsing,
     drawing: DrawingDesk,
     told: ToldShelf,
+    bounds: BoundsShelf,
     path: PathBuf,
     identity: Option<Identity>,
     links: LinkBoard,
@@ -116,6 +118,7 @@ impl House {
             rehearsing: Rehearsing::default(),
             drawing: DrawingDesk::default(),
             told: ToldShelf::default(),
+            bounds: BoundsShelf::default(),
             path: path.to_owned(),
             identity,
             links: LinkBoard::default(),

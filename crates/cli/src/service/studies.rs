@@ -8,7 +8,7 @@ use net::Identity;
 use serde_json::{Value, json};
 use service::{
     AgreeOrder, COMMAND_LINE, ConsentStep, HELD, HouseSettings, OTHERWISE, OutboxRow, ProposalFilter,
-    ProposalRow, RecordedAct, RulesFile, RunRow, STOPPED, Speaker, Store, UNHEARD, WeighedStudy,
+    ProposalRow, RUN_STOPPED, RecordedAct, RulesFile, RunRow, STOPPED, Speaker, Store, UNHEARD, WeighedStudy,
 };
 use statements::{
     ClosingCode, ClosingReason, ConsentFile, Naming, ProposalRecord, ProposedStudy, Said, StewardSeal, moment,
@@ -278,8 +278,8 @@ pub fn close(args: &ClosingArgs, withdraws: bool, as_json: bool) -> Result<(), E
     let reason = ClosingReason { code: ClosingCode::Other, text: args.text.clone() };
     if opened.store.is_unheard(&row.id)? {
         // Nobody who withdraws wants a run meanwhile.
-        let act =
-            RecordedAct { by: COMMAND_LINE, what: "run stopped", to: &row.study.full(), at: service::now() };
+        let (to, at) = (row.study.full(), service::now());
+        let act = RecordedAct { by: COMMAND_LINE, what: RUN_STOPPED, to: &to, at };
         opened.store.hold(&act, &row.id, Some(STOPPED), 0)?;
         return Err(Error::refused(format!("{UNHEARD}. {HELD}")));
     }

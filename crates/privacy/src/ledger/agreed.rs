@@ -9,6 +9,7 @@ use page::numbers::power;
 use release::Rational;
 use release::rational::{ratio, shown, small};
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::BTreeSet;
 use std::path::Path;
 use study::party::AgreedBounds;
 
@@ -102,7 +103,7 @@ fn charged_since(
          ?4) AND {}",
         reads(2)
     );
-    let mut query = connection.prepare(&sql)?;
+    let mut query = connection.prepare_cached(&sql)?;
     let values = params![study, viewer, agreed.after.cast_signed(), agreed.at.cast_signed()];
     let rows = query.query_map(values, |row| Ok([rational_of(row, "rho")?, rational_of(row, "delta")?]))?;
     rows.into_iter().try_fold([ratio(0, 1), ratio(0, 1)], |[all_rho, all_delta], row| {
@@ -123,6 +124,18 @@ impl Ledger {
         viewer: &str,
     ) -> Result<[Rational; 2], Error> {
         charged_since(&self.connection, study, agreed, viewer).map_err(|e| self.explain("read", &e))
+    }
+
+    /// The studies that were charged anything.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn charged_studies(&self) -> Result<BTreeSet<Bytes32>, Error> {
+        let read = |connection: &Connection| -> Result<BTreeSet<Bytes32>, rusqlite::Error> {
+            let mut query = connection.prepare("SELECT DISTINCT study FROM debits")?;
+            query.query_map([], |row| row.get(0))?.collect()
+        };
+        read(&self.connection).map_err(|e| self.explain("read", &e))
     }
 
     /// The newest debit's row; 0: there is none.

@@ -36,7 +36,8 @@ impl Decoded {
 fn figure(height: u32, parts: Vec<Markup>, beside: Vec<Markup>) -> ReportFigure {
     let drawn = svg::figure("one", "A title", "What is seen", height, parts);
     let figure = element("figure", &[], [drawn].into_iter().chain(beside));
-    let source = FigureSource { title: "A study".to_owned(), facts: "Of whom, when".to_owned() };
+    let [title, facts, run] = ["A study", "Of whom, when", "Whose run"].map(str::to_owned);
+    let source = FigureSource { title, facts, run };
     ReportFigure::all(vec![figure], &source).expect("well-formed").pop().expect("a figure")
 }
 
@@ -119,7 +120,8 @@ fn all_figures_of_reports_are_drawn() {
             let document = Document::parse(&figure.svg).expect("well-formed");
             let said = words_of(document.root_element());
             let first = report.study.title.split_whitespace().next().expect("a title");
-            for part in [first, &figure.title, &label(&report.study.name), "seen by", "2026-11-28"] {
+            let whose = if OF_RUN.contains(&&*figure.name) { "the run of" } else { "seen by" };
+            for part in [first, &figure.title, &label(&report.study.name), whose, "2026-11-28"] {
                 let part = text(part).into_string();
                 assert!(figure.svg.contains(&part) || said.contains(&part), "{name}: {part}: {said}");
             }

@@ -85,7 +85,7 @@ fn figure(group: &DerivedGroup<'_>, id: &str, level: &str) -> Markup {
         parts.push(element("g", &[], row));
     }
     let description =
-        "One row per number: its value and its interval. The table below holds the same numbers.";
+        "One row per number: its value and its interval. The table beside it holds the same numbers.";
     let mut keys = match group.is_of_totals() {
         true => vec![("whisker", format!("{level}: noise alone"))],
         false => vec![

@@ -137,7 +137,7 @@ pub fn forest(view: &LiftView, scale: &MeanScale, ids: &str) -> Markup {
     }
     let title = "Difference between the arms, with intervals";
     let description = "One row per group: the difference, its full interval and the part of it from privacy \
-                       noise. The table below holds the same numbers.";
+                       noise. The table beside it holds the same numbers.";
     let level = page::numbers::percent(view.confidence);
     framed(
         &format!("{} minus {}. The line at 0 means no difference.", label(&view.test), label(&view.control)),

@@ -408,11 +408,13 @@ pub(super) fn watch(
     let printed = printed.and_then(|reader| reader.join().ok()).unwrap_or_default();
     let stored = lines.and_then(|reader| reader.join().ok()).unwrap_or_default();
     let failed = !status.is_some_and(|status| status.success());
-    let error = failed.then(|| match why {
+    // A process that a person ended had no error.
+    let error = (failed && why != STOPPED).then(|| match why {
         TOO_LONG => {
             ["peer", "too-long", "the run took longer than a run may (policy.longest_run)"].map(str::to_owned)
         }
-        PEER_LEFT => ["peer", "left", "another party has left the run"].map(str::to_owned),
+        PEER_LEFT => ["peer", "left", "another party has left the run: what it said of that is below"]
+            .map(str::to_owned),
         _ => error_of(&printed),
     });
     JobEnd { stored, stopped: why == STOPPED, error }

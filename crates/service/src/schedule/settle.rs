@@ -3,7 +3,7 @@
 use super::next_try;
 use crate::link::now_ms;
 use crate::serving::NO_DATA;
-use crate::store::{RunLeft, RunRow, SERVICE, STOPPED, Speaker};
+use crate::store::{RUN_STOPPED, RunLeft, RunRow, SERVICE, STOPPED, Speaker, TrailFilter};
 use crate::web::House;
 use base::{Error, unhex};
 use privacy::ledger::{EntryRow, Ledger};
@@ -130,7 +130,11 @@ fn finish(
     let (kind, code, message) = error.unwrap_or_default();
     let end = RunEnd { run, outcome, kind: word(kind), code: word(code), debits: Vec::new() };
     let at_ms = now_ms();
-    let message = (!message.is_empty()).then_some(message);
+    let stopped_by = match outcome {
+        RunOutcome::Stopped if !row.state.is_final() => stopped_by(house, &record, run)?,
+        _ => None,
+    };
+    let message = stopped_by.as_deref().or(Some(message).filter(|message| !message.is_empty()));
     let (held, next_ms) = match (outcome, kind) {
         // No further run begins.
         _ if row.state.is_final() => (None, 0),
@@ -145,6 +149,18 @@ fn finish(
         house.notify(if outcome.has_answer() { "answered" } else { "failed" }, id);
     }
     tell(house, id, run)
+}
+
+/// Who stopped a run, by the log.
+fn stopped_by(house: &House, record: &ProposalRecord, run: u32) -> Result<Option<String>, Error> {
+    let runs = house.store().runs(&record.id())?;
+    let Some(made_ms) = runs.iter().find(|row| row.run == run).map(|row| row.made_ms) else {
+        return Ok(None);
+    };
+    let (action, subject) = (RUN_STOPPED.to_owned(), record.study().full());
+    let filter = TrailFilter { action, subject, from: Some(made_ms / 1_000), ..TrailFilter::default() };
+    let newest = house.store().trail_page(&filter, None, 1)?.pop();
+    Ok(newest.map(|entry| format!("stopped by {}", entry.actor)))
 }
 
 /// Says of a run that is over here how it ended, where that may be said: never on a frozen proposal, and not

@@ -9,8 +9,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the log says, around the day, when a copy is used.
-const COPY_USED: (&str, &str) = ("a copy of ", " is used from now on");
 /// Pages that are copied at once, and the pause in which others go on.
 const PAGES: i32 = 256;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -59,7 +57,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be written.
     pub fn use_copy(&self, day: &str, at: u64) -> Result<(), Error> {
-        let what = format!("{}{day}{}", COPY_USED.0, COPY_USED.1);
+        let what = format!("a copy of {day} is used from now on");
         let act = RecordedAct { by: COMMAND_LINE, what: &what, to: "", at };
         // Others may have more of what was said here than the copy.
         let unheard = "INSERT OR IGNORE INTO unheard (proposal, peer) SELECT id, party FROM proposals \

@@ -139,20 +139,33 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn read_for_consent(&self, data: &str) -> Result<Option<DataRead>, Error> {
+        let weighed = "SELECT w.at, p.title, w.said = '' FROM weighed AS w JOIN proposals AS p \
+                       ON p.id = w.proposal WHERE w.data = ?1 ORDER BY w.at DESC LIMIT 1";
         // Who consents by the command line, and a rule, leave no line in `weighed`. A peer's consent has read
-        // nothing here.
-        let sql = "SELECT w.at AS at, p.title, w.said = '' FROM weighed AS w JOIN proposals AS p \
-                   ON p.id = w.proposal WHERE w.data = ?1 \
-                   UNION ALL SELECT a.at_ms / 1000, p.title, 1 FROM consents AS c JOIN proposals AS p \
-                   ON p.id = c.proposal JOIN audit AS a ON a.subject = lower(hex(p.study)) \
-                   AND a.action = 'study consented to' AND a.actor NOT LIKE 'peer %' WHERE c.data = ?1 \
-                   ORDER BY at DESC LIMIT 1";
+        // nothing here. A proposal changes when it is consented to, so the newest changes come first.
+        let consented = "SELECT (SELECT max(at_ms) FROM audit WHERE subject = lower(hex(p.study)) \
+                         AND action = 'study consented to' AND actor NOT LIKE 'peer %') / 1000, p.title, 1, \
+                         p.changed_ms / 1000 FROM proposals AS p CROSS JOIN consents AS c \
+                         ON c.proposal = p.id WHERE c.data = ?1 ORDER BY p.changed_ms DESC";
         self.read(|connection| {
-            let row = |row: &Row<'_>| {
+            let read = |row: &Row<'_>| {
                 let at = row.get::<_, i64>(0)?.unsigned_abs();
                 Ok(DataRead { at, title: row.get(1)?, fits: row.get(2)? })
             };
-            connection.query_row(sql, [data], row).optional()
+            let mut newest = connection.prepare_cached(weighed)?.query_row([data], read).optional()?;
+            let mut query = connection.prepare_cached(consented)?;
+            let mut rows = query.query([data])?;
+            while let Some(row) = rows.next()? {
+                let changed = row.get::<_, i64>(3)?.unsigned_abs();
+                if newest.as_ref().is_some_and(|newest| newest.at > changed) {
+                    break;
+                }
+                if row.get::<_, Option<i64>>(0)?.is_some() {
+                    let found = read(row)?;
+                    newest = newest.filter(|newest| newest.at >= found.at).or(Some(found));
+                }
+            }
+            Ok(newest)
         })
     }
 

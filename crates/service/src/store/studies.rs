@@ -25,6 +25,8 @@ pub const ALREADY_OPEN: &str = "this study is proposed already: that proposal ha
                                 or refuse it)";
 /// Why no run of a proposal begins where a person stopped one.
 pub const STOPPED: &str = "stopped";
+/// What the log has of a person who stops one.
+pub const RUN_STOPPED: &str = "run stopped";
 const DAY_MS: u64 = 86_400_000;
 /// Bytes of statements that a peer may send in a day.
 const BYTES_PER_DAY: u64 = 4 << 20;
@@ -287,12 +289,19 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn list(&self, filter: &ProposalFilter<'_>, after: Option<u64>) -> Result<Vec<ProposalRow>, Error> {
-        let (mut sql, mut values) = conditions(filter);
+        let (mut sql, mut values) = conditions(&ProposalFilter { party: None, ..filter.clone() });
+        let (mut from, mut row) = ("proposals", "row");
+        if let Some(party) = filter.party {
+            // Those of a party are gone through by its own rows: there may be few of them, or all.
+            (from, row) = ("parties CROSS JOIN proposals ON row = proposal", "proposal");
+            values.push(party.bytes().to_vec().into());
+            sql.push_str(&format!(" AND party = ?{}", values.len()));
+        }
         if let Some(after) = after {
             values.push(after.cast_signed().into());
-            sql.push_str(&format!(" AND row < ?{}", values.len()));
+            sql.push_str(&format!(" AND {row} < ?{}", values.len()));
         }
-        let sql = format!("SELECT {COLUMNS} FROM proposals WHERE {sql} ORDER BY row DESC LIMIT {PAGE}");
+        let sql = format!("SELECT {COLUMNS} FROM {from} WHERE {sql} ORDER BY {row} DESC LIMIT {PAGE}");
         self.read(|connection| {
             let mut query = connection.prepare_cached(&sql)?;
             query.query_map(rusqlite::params_from_iter(values), proposal_row)?.collect()
@@ -461,7 +470,7 @@ pub(super) fn conditions(filter: &ProposalFilter<'_>) -> (String, Vec<rusqlite::
         add("state = ?", state.name().to_owned().into());
     }
     if let Some(party) = filter.party {
-        let condition = "row IN (SELECT proposal FROM parties WHERE party = ?)";
+        let condition = "EXISTS (SELECT 1 FROM parties WHERE party = ? AND proposal = row)";
         add(condition, party.bytes().to_vec().into());
     }
     if let Some(study) = &filter.study {

@@ -3,6 +3,7 @@
 
 mod copies;
 mod forms;
+mod given;
 mod held;
 mod news;
 mod own_key;
@@ -513,6 +514,7 @@ fn an_offered_run_that_somebody_stops_does_not_begin() {
         crate::schedule::look(&pair.house, false).expect("looks");
         let runs = pair.house.store.runs(&id).expect("reads");
         assert_eq!(runs[0].outcome.as_deref(), Some("stopped"));
+        assert_eq!((runs[0].kind.as_deref(), runs[0].message.as_deref()), (None, Some("stopped by stella")));
         let row = pair.house.store.proposal(&id).expect("reads").expect("there");
         assert_eq!(row.held.as_deref(), Some("stopped"));
         // Nor does another one, before somebody says so.
@@ -635,72 +637,6 @@ fn what_a_peer_writes_is_text() {
         pair.store.say(pair.they(), &id, Said::Withdraw(code)).expect("said");
         pair.meet();
         pair.ask(&stella, &path).await.is(200).says("&lt;u&gt;").never_says("Consent and sign");
-    });
-}
-
-#[test]
-fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
-    asking(async {
-        let pair = Pair::new("");
-        let (id, path) = pair.proposed("A question", "");
-        let (olga, vic) = (pair.person("olga", &["operator"]), pair.person("vic", &["viewer"]));
-        let stella = pair.person("stella", &["steward=trial"]);
-        pair.ask(&stella, &format!("{path}/report")).await.is(404);
-        pair.answered(&id);
-        pair.ask(&stella, &path)
-            .await
-            .is(200)
-            .says("Answered: all parties have the result.")
-            .says("The report");
-        pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match").says(">Rows</th>");
-        let report = pair.ask(&stella, &format!("{path}/report")).await.is(200);
-        let report = report.says("all its parties have the same number").says("Shown to stella at registry.");
-        let report = report.says("numbers.xlsx").says("<svg xmlns").says("Disclosed beyond the result");
-        report.says("What is seen on it").says("One row per group: the difference");
-        pair.ask(&olga, &format!("{path}/report")).await.is(403);
-        pair.ask(&vic, &format!("{path}/report")).await.is(404);
-        let give = format!("{path}/report/give");
-        let give_to = [("reader", "vic"), ("password", "wrong")];
-        pair.act(&stella, &format!("{path}/report"), &give, &give_to).await.is(403);
-        let password = format!("stella {PASSWORD}");
-        let give_to = [give_to[0], ("password", password.as_str())];
-        pair.act(&stella, &format!("{path}/report"), &give, &give_to).await.is(303);
-        // How many rows there are, and what the process said, is not in what was given.
-        let run = pair.ask(&vic, &format!("{path}/run")).await.is(200).says("Stage 1, match");
-        run.never_says(">Rows</th>").never_says("What the process said");
-        let shown = pair.ask(&vic, &format!("{path}/report")).await.is(200);
-        let shown = shown.never_says("Given to");
-        pair.ask(&vic, "/").await.is(200).says("Reports for you").says(&format!("{path}/report"));
-        for (file, begins) in [("report.json", "{"), ("numbers.csv", "viewer,"), ("public.json", "{")] {
-            let got = pair.ask(&vic, &format!("{path}/report/{file}")).await.is(200);
-            assert!(got.body.starts_with(begins), "{file}: {}", &got.body[..40]);
-        }
-        for name in ["forest", "means", "time", "bytes"] {
-            let drawing = pair.ask(&vic, &format!("{path}/report/{name}.svg")).await.is(200);
-            assert!(drawing.body.starts_with("<svg xmlns"), "{name}");
-            let picture = pair.raw(&vic, "GET", &format!("{path}/report/{name}.png"), String::new()).await;
-            assert_eq!(picture.headers()[header::CONTENT_TYPE], "image/png");
-            let picture = axum::body::to_bytes(picture.into_body(), 1 << 24).await.expect("whole");
-            assert!(picture.starts_with(b"\x89PNG"), "{name}");
-            assert!(shown.body.contains(&format!("{path}/report/{name}.png")), "{name}");
-        }
-        for name in ["none.png", "forest.gif", "forest"] {
-            pair.ask(&vic, &format!("{path}/report/{name}")).await.is(404);
-        }
-        pair.ask(&vic, &format!("{path}/report/..%2fservice.toml")).await.is(404);
-        let read = pair.house.store.acts_of("vic", 50).expect("reads");
-        let read: Vec<&str> = read.iter().map(|act| act.what.as_str()).collect();
-        assert!(
-            read.contains(&"report read") && read.contains(&"report taken along as public.json"),
-            "{read:?}"
-        );
-        // Which report it was stands in the entry, where the subject is who reads it.
-        let given = format!("report given: {}", path.trim_start_matches("/studies/"));
-        assert!(read.contains(&given.as_str()), "{read:?}");
-        let stella = pair.again("stella");
-        let take = format!("{path}/report/take");
-        pair.act(&stella, &format!("{path}/report"), &take, &[("reader", "vic")]).await.is(303);
-        pair.ask(&vic, &format!("{path}/report")).await.is(404);
     });
 }
 

@@ -191,9 +191,12 @@ fn bear_witness(house: &House, witnesses: &LogWitnesses, now: u64) -> Result<(),
             Some(word) => now.saturating_sub(word.at_ms / 1_000) >= DAY || answered(word.at_ms),
         };
         let speaker = Speaker { by: SERVICE, identity, at_ms: now.saturating_mul(1_000) };
+        if !due {
+            continue;
+        }
         let mut is_unheard = false;
         let copied_ms = house.store.copy_used_ms()?;
-        for row in proposals.iter().filter(|_| due) {
+        for row in &proposals {
             // Chains of what is over are compared with nobody: what was said there after a copy was made may
             // be said a second time, under a number that is taken.
             let is_of_before = || -> Result<bool, Error> {

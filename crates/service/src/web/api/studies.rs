@@ -231,15 +231,18 @@ pub fn course(visit: &Visit<'_>) -> Result<ApiCourse, ApiStop> {
     })
 }
 
-/// Its report.
+/// Its report; of who was given a public result, that.
 pub fn report(visit: &Visit<'_>) -> Result<Answer, ApiStop> {
-    let name = match visit.field("as") {
-        "" | "json" => "report.json",
-        "html" => "report.html",
-        "csv" => "numbers.csv",
+    let [whole, public] = match visit.field("as") {
+        "" | "json" => ["report.json", "public.json"],
+        "html" => ["report.html", "public.html"],
+        "csv" => ["numbers.csv", "public.csv"],
         _ => return Err(ApiStop::input("a report comes `as` json, html or csv")),
     };
-    Ok(reading::take_along(visit, name)?)
+    Ok(match reading::take_along(visit, whole) {
+        Err(Stop::Missing) => reading::take_along(visit, public)?,
+        read => read?,
+    })
 }
 
 /// A file of it.

@@ -1,6 +1,6 @@
 //! Budgets, counted in studies.
 
-use crate::budget::{self, DataBudget, HeldRho, ViewerBudget, budgets};
+use crate::budget::{DataBudget, HeldRho, ViewerBudget, budgets};
 use crate::roles::{Action, Subject};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
@@ -35,7 +35,7 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// What studies that were consented to here may still take.
 pub fn held(visit: &Visit<'_>, ledger: Option<&Ledger>) -> Result<Vec<Vec<HeldRho>>, Stop> {
-    let of = |us| budget::held((&visit.house.store, visit.settings(), us), ledger);
+    let of = |us| visit.house.bounds.held((&visit.house.store, visit.settings(), us), ledger);
     Ok(visit.us().map_or_else(|| Ok(Vec::new()), of)?)
 }
 

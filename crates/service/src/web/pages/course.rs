@@ -8,7 +8,7 @@ use crate::findings::version;
 use crate::link::otherwise::TOLD;
 use crate::roles::{Action, Subject};
 use crate::schedule::why_waiting;
-use crate::store::{ConsentRight, ProposalRow, RunLine, RunRow, STOPPED};
+use crate::store::{ConsentRight, ProposalRow, RUN_STOPPED, RunLine, RunRow, STOPPED};
 use crate::web::answer::Answer;
 use crate::web::shell::{page, section, table, time};
 use crate::web::visit::{Stop, Visit};
@@ -137,7 +137,9 @@ fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Mark
             true => prose("p", "", without_folders(visit, why)),
             false => words("p", "", "Why is told to those who see the rules and the columns."),
         });
-        parts.extend(why.map(|why| element("div", &[("class", "box stop")], [why])));
+        // What a person did is no error.
+        let class = if run.kind.is_some() { "box stop" } else { "box" };
+        parts.extend(why.map(|why| element("div", &[("class", class)], [why])));
     }
     let rows = stages.iter().enumerate().map(|(at, stage)| {
         let over = stage.done.is_some() || run.ended_ms.is_some();
@@ -384,7 +386,8 @@ pub fn stop(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// The same without a form.
 pub fn end(visit: &Visit<'_>, study: &StudySeen) -> Result<(), Stop> {
-    let act = visit.act("run stopped", visit.part("hash"))?;
+    let hash = study.row.study.full();
+    let act = visit.act(RUN_STOPPED, &hash)?;
     visit.house.store.hold(&act, &study.row.id, Some(STOPPED), 0)?;
     visit.house.jobs().stop(&study.row.id);
     Ok(())

@@ -23,6 +23,7 @@ use base::{Error, Fault};
 use net::KeyFingerprint;
 use page::form::{FormField, button, choice, hidden, needed_lines, quiet_button};
 use page::markup::{Markup, element, prose, spans, text, words};
+use release::Rational;
 use statements::{ClosingCode, ClosingReason, ProposalState, RUNS_ANEW, Said, TEXT_CHARS};
 
 /// Reasons that people give, and what they read.
@@ -181,8 +182,14 @@ pub fn forms(visit: &Visit<'_>, study: &StudySeen, told: &StudyTold) -> Result<V
                 [consent_form(visit, study, own, told), refusal(visit, study)],
             )),
         }
-    } else if may_withdraw(visit, study) && view.state() != ProposalState::Running {
-        parts.push(section("Take it back", [withdrawal(visit, study)]));
+    } else if may_withdraw(visit, study) {
+        let form = match view.state() {
+            ProposalState::Running => {
+                prose("p", "", "A study that runs is not withdrawn: who stops the run can withdraw it then.")
+            }
+            _ => withdrawal(visit, study),
+        };
+        parts.push(section("Take it back", [form]));
     }
     // Who proposed may take it back before anybody has decided here.
     if !mine.has_consented() && own.is_empty() && study.row.by == account(visit) {
@@ -299,6 +306,12 @@ fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &St
                 at no more than the price beside the runs that you choose: rho is what may be told of our \
                 data, and the bar above says how much of it is left. The files are read and checked before \
                 it is signed. Who would rather ask first writes to the others above.";
+    // Why two runs cost what one does.
+    let sizes = (told.sizes > Rational::default()).then(|| {
+        let said =
+            "What a match tells of sizes is paid for two matches at once, and for each further one again.";
+        words("p", "note", said)
+    });
     let keys =
         |name: &&&String| visit.settings().data.get(**name).is_some_and(|set| !set.steward_keys.is_empty());
     let keyed: Vec<&str> = own.iter().filter(keys).map(|name| name.as_str()).collect();
@@ -307,7 +320,7 @@ fn consent_form(visit: &Visit<'_>, study: &StudySeen, own: &[&String], told: &St
         words("p", "note", format!("With {}, {said}", keyed.join(", ")))
     });
     let parts = [
-        Markup::all([words("p", "note", said)].into_iter().chain(keyed)),
+        Markup::all([words("p", "note", said)].into_iter().chain(keyed).chain(sizes)),
         choice("data", "With our data", &sets, ""),
         choice("runs", "Runs that may begin anew, should one break off", &runs, "2"),
         days_field(),

@@ -16,38 +16,75 @@ use report::{NumberTable, PublicReport, ReportFigure, RunReport};
 
 const EXCEL: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 
-/// The report, its text and the day on which it came, for who may read it.
-fn read(visit: &Visit<'_>) -> Result<(StudySeen, RunReport, String, String), Stop> {
-    let study = seen(visit)?;
-    visit.must(Action::ReadReport, study.subject())?;
-    let file = visit.house.store.report_file(&study.row.id, "report.json")?.ok_or(Stop::Missing)?;
-    let text = String::from_utf8_lossy(&file.content).into_owned();
-    let report = report::from_json(&text)?;
-    let day = study::time::date((file.at_ms / 1_000).cast_signed());
-    Ok((study, report, text, day))
+/// A report as somebody may read it.
+struct ReadReport {
+    study: StudySeen,
+    /// The short name of the study.
+    name: String,
+    /// All of it and its text; none: who reads it was given a public result, and the rest, as rows that were
+    /// read and what is spent of budgets, is for who answers for the study.
+    whole: Option<(RunReport, String)>,
+    /// What of it is public.
+    public: Option<PublicReport>,
+    /// The day on which it came.
+    day: String,
+}
+
+impl ReadReport {
+    fn of(visit: &Visit<'_>) -> Result<Self, Stop> {
+        let study = seen(visit)?;
+        visit.must(Action::ReadReport, study.subject())?;
+        let file = visit.house.store.report_file(&study.row.id, "report.json")?.ok_or(Stop::Missing)?;
+        let text = String::from_utf8_lossy(&file.content).into_owned();
+        let report = report::from_json(&text)?;
+        let public = PublicReport::of(&report).ok();
+        // Where one side sees more than everybody does, that is what was given.
+        let is_whole = visit.may(Action::ReadStudy, study.subject()) || !report.is_public();
+        let day = study::time::date((file.at_ms / 1_000).cast_signed());
+        let name = report.study.name.clone();
+        let whole = (is_whole || public.is_none()).then_some((report, text));
+        Ok(Self { study, name, whole, public, day })
+    }
+
+    fn figures(&self) -> Result<Vec<ReportFigure>, Stop> {
+        Ok(match (&self.whole, &self.public) {
+            (Some((report, _)), _) => ReportFigure::of(report, Some(&self.day))?,
+            (None, Some(public)) => ReportFigure::of_public(public)?,
+            (None, None) => Vec::new(),
+        })
+    }
 }
 
 /// The page.
 pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
-    let (study, report, _, day) = read(visit)?;
+    let read = ReadReport::of(visit)?;
     visit.house.store.record(&visit.act("report read", visit.part("hash"))?)?;
+    let study = &read.study;
     let path = study.path();
     let back = element("a", &[("href", &path)], [text("What was agreed")]);
     let back = element("p", &[("class", "note")], [text(format!("With {}. ", study.others())), back]);
-    let mut parts = vec![public(visit, &report), back];
-    parts.extend(report::html::sections(&report, PageStands::Served));
-    parts.push(section("Take it along", files(&study, &report, &day)?));
-    parts.extend(given(visit, &study)?);
+    let mut parts = vec![whose(visit, &read), back];
+    match (&read.whole, &read.public) {
+        (Some((report, _)), _) => parts.extend(report::html::sections(report, PageStands::Served)),
+        (None, public) => parts.extend(public.iter().flat_map(report::html::public_sections)),
+    }
+    parts.push(section("Take it along", files(&read)?));
+    parts.extend(given(visit, study)?);
     Ok(page(visit, study.record.title(), parts))
 }
 
-/// Whether there is a number that both sides have alike.
-fn public(visit: &Visit<'_>, report: &RunReport) -> Markup {
-    let said = match PublicReport::of(report) {
-        Ok(_) => {
+/// Whether there is a number that both sides have alike, and what of the report this is.
+fn whose(visit: &Visit<'_>, read: &ReadReport) -> Markup {
+    let said = match (&read.public, &read.whole) {
+        (Some(_), Some(_)) => {
             "The result of this study is public: all its parties have the same number, and may pass it on."
         }
-        Err(_) => "This is what your side sees. It is not to be passed on: see what each box says.",
+        (Some(_), None) => {
+            "This is the public result of the study: all its parties have the same number, and may pass it \
+             on. What is this organisation's own, as rows that were read and what is spent of budgets, is \
+             read by those who answer for the study."
+        }
+        (None, _) => "This is what your side sees. It is not to be passed on: see what each box says.",
     };
     let who = format!(
         "Shown to {} at {}.",
@@ -57,27 +94,32 @@ fn public(visit: &Visit<'_>, report: &RunReport) -> Markup {
     element("p", &[("class", "note")], [text(format!("{said} {who}"))])
 }
 
+/// Of a report, what the whole can be taken along as.
+const WHOLE: [(&str, &str); 4] = [
+    ("report.html", "The page by itself"),
+    ("report.json", "Everything, for programs"),
+    ("numbers.csv", "The numbers, comma-separated"),
+    ("numbers.xlsx", "The numbers, for Excel"),
+];
+/// And what is public.
+const PUBLIC: [(&str, &str); 3] = [
+    ("public.html", "The public result by itself, to pass on"),
+    ("public.json", "The same, for programs"),
+    ("public.csv", "Its numbers, comma-separated"),
+];
+
 /// What it can be taken along as.
-fn files(study: &StudySeen, report: &RunReport, day: &str) -> Result<Vec<Markup>, Stop> {
-    let mut all = vec![
-        ("report.html", "The page by itself"),
-        ("report.json", "Everything, for programs"),
-        ("numbers.csv", "The numbers, comma-separated"),
-        ("numbers.xlsx", "The numbers, for Excel"),
-    ];
-    if PublicReport::of(report).is_ok() {
-        all.push(("public.html", "The public result by itself, to pass on"));
-        all.push(("public.json", "The same, for programs"));
-        all.push(("public.csv", "Its numbers, comma-separated"));
-    }
+fn files(read: &ReadReport) -> Result<Vec<Markup>, Stop> {
+    let study = &read.study;
+    let whole = read.whole.iter().flat_map(|_| WHOLE);
+    let all = whole.chain(read.public.iter().flat_map(|_| PUBLIC));
     let link = |name: &str| {
         let path = format!("{}/report/{name}", study.path());
         element("a", &[("href", &path), ("download", "")], [text(name)])
     };
-    let files =
-        all.into_iter().map(|(name, what)| element("li", &[], [link(name), text(format!(": {what}"))]));
+    let files = all.map(|(name, what)| element("li", &[], [link(name), text(format!(": {what}"))]));
     let files = element("ul", &[], files);
-    let figures = ReportFigure::of(report, Some(day))?;
+    let figures = read.figures()?;
     if figures.is_empty() {
         return Ok(vec![files]);
     }
@@ -99,25 +141,22 @@ pub fn file(visit: &Visit<'_>) -> Result<Answer, Stop> {
 
 /// A file of it by its name, which is written down.
 pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
-    let (study, report, json, day) = read(visit)?;
+    let read = ReadReport::of(visit)?;
     let html = "text/html; charset=utf-8";
-    let (kind, content) = match name {
-        "report.json" => ("application/json", json.into_bytes()),
-        "report.html" => (html, report::html::render(&report).into_bytes()),
-        "numbers.csv" => ("text/csv; charset=utf-8", NumberTable::of(&report).csv().into_bytes()),
-        "numbers.xlsx" => (EXCEL, NumberTable::of(&report).excel()?),
-        "public.html" | "public.json" | "public.csv" => {
-            let public = PublicReport::of(&report).map_err(|_| Stop::Missing)?;
-            match name {
-                "public.html" => (html, report::html::render_public(&public).into_bytes()),
-                "public.json" => ("application/json", report::public_to_json(&public)?.into_bytes()),
-                _ => ("text/csv; charset=utf-8", NumberTable::of_public(&public).csv().into_bytes()),
-            }
+    let csv = "text/csv; charset=utf-8";
+    let (kind, content) = match (name, &read.whole, &read.public) {
+        ("report.json", Some((_, json)), _) => ("application/json", json.clone().into_bytes()),
+        ("report.html", Some((report, _)), _) => (html, report::html::render(report).into_bytes()),
+        ("numbers.csv", Some((report, _)), _) => (csv, NumberTable::of(report).csv().into_bytes()),
+        ("numbers.xlsx", Some((report, _)), _) => (EXCEL, NumberTable::of(report).excel()?),
+        ("public.html", _, Some(public)) => (html, report::html::render_public(public).into_bytes()),
+        ("public.json", _, Some(public)) => {
+            ("application/json", report::public_to_json(public)?.into_bytes())
         }
-        figure => {
+        ("public.csv", _, Some(public)) => (csv, NumberTable::of_public(public).csv().into_bytes()),
+        (figure, ..) => {
             let (name, form) = figure.rsplit_once('.').ok_or(Stop::Missing)?;
-            let figure =
-                ReportFigure::of(&report, Some(&day))?.into_iter().find(|figure| figure.name == name);
+            let figure = read.figures()?.into_iter().find(|figure| figure.name == name);
             let figure = figure.ok_or(Stop::Missing)?;
             match form {
                 "svg" => ("image/svg+xml", figure.svg.into_bytes()),
@@ -132,8 +171,8 @@ pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
     };
     let taken = format!("report taken along as {name}");
     visit.house.store.record(&visit.act(&taken, visit.part("hash"))?)?;
-    let hash = study.row.study.full();
-    Ok(Answer::file(kind, &format!("{}-{}-{name}", report.study.name, &hash[..12]), content))
+    let hash = read.study.row.study.full();
+    Ok(Answer::file(kind, &format!("{}-{}-{name}", read.name, &hash[..12]), content))
 }
 
 /// Who else reads it, and giving it to somebody.
@@ -157,7 +196,9 @@ fn given(visit: &Visit<'_>, study: &StudySeen) -> Result<Option<Markup>, Stop> {
     let others = others.filter(|account| reads(account) && !readers.contains(&account.name));
     let others: Vec<_> = others.map(|account| (account.name.clone(), account.name)).collect();
     let parts = [choice("reader", "Viewer", &others, "")].into_iter().chain(password(visit, "password"));
-    let parts = parts.chain([button("Let them read it", "")]);
+    let tells = "Of a result that is public they read that alone; else the whole report, with rows that were \
+                 read and what is spent of budgets.";
+    let parts = parts.chain([words("p", "note", tells), button("Let them read it", "")]);
     let give = study.form(visit, "report/give", "give report", parts);
     let give = (!others.is_empty()).then_some(give);
     Ok(Some(section("Given to", [list].into_iter().chain(give))))

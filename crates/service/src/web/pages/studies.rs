@@ -199,6 +199,10 @@ pub fn list(visit: &Visit<'_>) -> Result<Answer, Stop> {
     parts.push(filters(visit));
     if rows.is_empty() {
         parts.push(words("p", "", "There is no such study."));
+        if !visit.may(Action::SeeStudy, Subject::Study(StudySubject::default())) {
+            let home = element("a", &[("href", "/")], [text("Home")]);
+            parts.push(element("p", &[], [text("Reports that were given to you are on "), home, text(".")]));
+        }
         return Ok(page(visit, "Studies", parts));
     }
     let last = rows.last().map(|row| row.row).unwrap_or_default();
