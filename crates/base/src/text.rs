@@ -15,6 +15,9 @@ pub fn is_deceptive(c: char) -> bool {
 /// bidi controls and characters without a shape become U+FFFD.
 #[must_use]
 pub fn clean(text: &str) -> String {
+    if !text.contains(is_deceptive) {
+        return text.to_owned();
+    }
     text.chars().map(|c| if is_deceptive(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 

@@ -283,7 +283,7 @@ fn number(bits: &[bool]) -> u64 {
 /// Variance that low bits may add, as a fraction: 1 %, half a per cent of an interval's width.
 const SLACK: [u32; 2] = [101, 100];
 
-/// The largest e for which the low bits add no more variance than [`slack`].
+/// The largest e for which the low bits add no more variance than [`SLACK`].
 pub(crate) fn low_bits(sensitivity: &BigInt, cells: u32, rho: &Rational) -> Result<u32, Error> {
     check_cost(sensitivity, cells, rho)?;
     let rho = rho / BigInt::from(cells);

@@ -75,9 +75,17 @@ impl ReportFigure {
     /// # Errors
     /// When the page is not well-formed, which a test rules out.
     pub fn of(report: &RunReport, day: Option<&str>) -> Result<Vec<Self>, Error> {
+        Self::on_page(report, day, &html::sections(report, PageStands::Served))
+    }
+
+    /// The same, of the [`html::sections`] that somebody has already.
+    ///
+    /// # Errors
+    /// See [`Self::of`].
+    pub fn on_page(report: &RunReport, day: Option<&str>, sections: &[Markup]) -> Result<Vec<Self>, Error> {
         let (shown, run) = (format!("seen by {}", seen_by(report)), format!("the run of {}", whose(report)));
         let source = FigureSource::of(&report.study, [&shown, &run], day);
-        Self::all(html::sections(report, PageStands::Served), &source)
+        Self::all(sections, &source)
     }
 
     /// Those of a public result.
@@ -86,11 +94,12 @@ impl ReportFigure {
     /// See [`Self::of`].
     pub fn of_public(public: &PublicReport) -> Result<Vec<Self>, Error> {
         let whose = format!("public result of {}", names(&public.parties));
-        Self::all(html::public_sections(public), &FigureSource::of(&public.study, [&whose; 2], None))
+        Self::all(&html::public_sections(public), &FigureSource::of(&public.study, [&whose; 2], None))
     }
 
-    fn all(sections: Vec<Markup>, source: &FigureSource) -> Result<Vec<Self>, Error> {
-        let page = element("main", &[], sections).into_string();
+    fn all(sections: &[Markup], source: &FigureSource) -> Result<Vec<Self>, Error> {
+        let sections: String = sections.iter().map(Markup::as_str).collect();
+        let page = format!("<main>{sections}</main>");
         let page = Document::parse(&page).map_err(|error| Error::misuse(format!("a page: {error}")))?;
         let figures = page.descendants().filter(|node| node.has_tag_name("figure"));
         Ok(figures.filter_map(|figure| standing_alone(figure, source)).collect())

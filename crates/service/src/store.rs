@@ -47,6 +47,7 @@ pub use tries::{Allowed, tried_by_proxy};
 pub use unheard::{HELD, UNHEARD};
 
 use base::Error;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use shelf::RecordShelf;
 use std::fs::OpenOptions;
@@ -54,10 +55,13 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+use studies::KnownCounts;
 use tokio::sync::watch;
 
 /// How long a writer waits for another process, such as `tacit service account`.
 const WAIT: Duration = Duration::from_secs(10);
+/// Queries that stay planned.
+const QUERIES: usize = 64;
 
 /// An open store. Processes may have it open side by side.
 pub struct Store {
@@ -66,6 +70,7 @@ pub struct Store {
     changed: watch::Sender<u64>,
     /// What was read and checked of proposals before.
     shelf: Mutex<RecordShelf>,
+    counts: Mutex<KnownCounts>,
 }
 
 /// Who does something, to what.
@@ -115,8 +120,8 @@ impl Store {
         configure(&connection).map_err(explain)?;
         layout::settle(&mut connection, path)?;
         let changed = watch::Sender::new(0);
-        let (connection, shelf) = (Mutex::new(connection), Mutex::default());
-        Ok(Self { connection, path: path.to_owned(), changed, shelf })
+        let (connection, path) = (Mutex::new(connection), path.to_owned());
+        Ok(Self { connection, path, changed, shelf: Mutex::default(), counts: Mutex::default() })
     }
 
     /// Tells that something was said, or came, or that a run came further.
@@ -249,7 +254,11 @@ fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "recursive_triggers", true)?;
     connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    connection.pragma_update(None, "synchronous", "FULL")
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Queries are planned once, for any value that is bound, and kept: pages ask some sixty.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(QUERIES);
+    Ok(())
 }
 
 fn explain(path: &Path, doing: &str, error: &rusqlite::Error) -> Error {

@@ -142,9 +142,9 @@ fn reckon(plan: &Plan, study: &Study, supposed: &str, half: Option<Fact>) -> Vec
     });
     let machines = if study.everybody().len() == 2 { "both" } else { "all" };
     let (seconds, sent) = (duration(seconds), bytes(sent));
-    // A run measures its line, and may settle for fewer bytes.
+    // A run measures its line, and may settle for OTs of fewer bytes.
     let is_open = study.compute.ot.is_none()
-        && plan.assumptions.get("engine").is_some_and(|engine| engine.starts_with("gmw"));
+        && plan.assumptions.get("engine").is_some_and(|engine| engine.contains("softspoken"));
     let most = if is_open { "at most " } else { "" };
     let took =
         format!("about {seconds} of {machines} machines, and {most}{sent} between them, for {supposed}");

@@ -38,7 +38,7 @@ fn figure(height: u32, parts: Vec<Markup>, beside: Vec<Markup>) -> ReportFigure 
     let figure = element("figure", &[], [drawn].into_iter().chain(beside));
     let [title, facts, run] = ["A study", "Of whom, when", "Whose run"].map(str::to_owned);
     let source = FigureSource { title, facts, run };
-    ReportFigure::all(vec![figure], &source).expect("well-formed").pop().expect("a figure")
+    ReportFigure::all(&[figure], &source).expect("well-formed").pop().expect("a figure")
 }
 
 /// Where the inner figure begins under two titles of one line.

@@ -413,8 +413,7 @@ pub(super) fn watch(
         TOO_LONG => {
             ["peer", "too-long", "the run took longer than a run may (policy.longest_run)"].map(str::to_owned)
         }
-        PEER_LEFT => ["peer", "left", "another party has left the run: what it said of that is below"]
-            .map(str::to_owned),
+        PEER_LEFT => ["peer", "left", "another party has left the run"].map(str::to_owned),
         _ => error_of(&printed),
     });
     JobEnd { stored, stopped: why == STOPPED, error }

@@ -3,7 +3,7 @@
 use super::next_try;
 use crate::link::now_ms;
 use crate::serving::NO_DATA;
-use crate::store::{RUN_STOPPED, RunLeft, RunRow, SERVICE, STOPPED, Speaker, TrailFilter};
+use crate::store::{COMMAND_LINE, RUN_STOPPED, RunLeft, RunRow, SERVICE, STOPPED, Speaker, TrailFilter};
 use crate::web::House;
 use base::{Error, unhex};
 use privacy::ledger::{EntryRow, Ledger};
@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Files of a report that are kept.
 const FILES: [&str; 2] = ["report.json", "report.html"];
+/// Entries of the log that say that one run was stopped.
+const STOPS: u32 = 50;
 /// Bytes of one.
 const FILE_BYTES: u64 = 16 << 20;
 
@@ -131,7 +133,7 @@ fn finish(
     let end = RunEnd { run, outcome, kind: word(kind), code: word(code), debits: Vec::new() };
     let at_ms = now_ms();
     let stopped_by = match outcome {
-        RunOutcome::Stopped if !row.state.is_final() => stopped_by(house, &record, run)?,
+        RunOutcome::Stopped => stopped_by(house, &record, run)?,
         _ => None,
     };
     let message = stopped_by.as_deref().or(Some(message).filter(|message| !message.is_empty()));
@@ -159,8 +161,12 @@ fn stopped_by(house: &House, record: &ProposalRecord, run: u32) -> Result<Option
     };
     let (action, subject) = (RUN_STOPPED.to_owned(), record.study().full());
     let filter = TrailFilter { action, subject, from: Some(made_ms / 1_000), ..TrailFilter::default() };
-    let newest = house.store().trail_page(&filter, None, 1)?.pop();
-    Ok(newest.map(|entry| format!("stopped by {}", entry.actor)))
+    // Others may have pressed while the process ended.
+    let first = house.store().trail_page(&filter, None, STOPS)?.pop();
+    Ok(first.map(|entry| match entry.actor.as_str() {
+        COMMAND_LINE => "stopped on the command line".to_owned(),
+        actor => format!("stopped by {actor}"),
+    }))
 }
 
 /// Says of a run that is over here how it ended, where that may be said: never on a frozen proposal, and not

@@ -144,9 +144,10 @@ impl Store {
         // Who consents by the command line, and a rule, leave no line in `weighed`. A peer's consent has read
         // nothing here. A proposal changes when it is consented to, so the newest changes come first.
         let consented = "SELECT (SELECT max(at_ms) FROM audit WHERE subject = lower(hex(p.study)) \
-                         AND action = 'study consented to' AND actor NOT LIKE 'peer %') / 1000, p.title, 1, \
-                         p.changed_ms / 1000 FROM proposals AS p CROSS JOIN consents AS c \
-                         ON c.proposal = p.id WHERE c.data = ?1 ORDER BY p.changed_ms DESC";
+                         AND action = 'study consented to' AND actor NOT LIKE 'peer %' \
+                         AND at_ms <= p.changed_ms) / 1000, p.title, 1, p.changed_ms / 1000 \
+                         FROM proposals AS p CROSS JOIN consents AS c ON c.proposal = p.id \
+                         WHERE c.data = ?1 ORDER BY p.changed_ms DESC";
         self.read(|connection| {
             let read = |row: &Row<'_>| {
                 let at = row.get::<_, i64>(0)?.unsigned_abs();

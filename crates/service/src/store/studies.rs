@@ -14,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use statements::{
     KeptStatement, NotKept, ProposalId, ProposalRecord, ProposalState, ProposedStudy, Said, SignedStatement,
 };
+use std::collections::HashMap;
 use study::{StudyFile, StudyHash};
 
 /// Rows of a page of a list.
@@ -83,6 +84,31 @@ pub struct ProposalRow {
     pub held: Option<String>,
     /// Not before this time does the next run begin; 0: at any time.
     pub next_ms: u64,
+}
+
+/// Counts of lists: each goes through all of its rows.
+#[derive(Default)]
+pub(super) struct KnownCounts {
+    /// The state of the store that they are of.
+    at: (i64, u64),
+    all: HashMap<String, u64>,
+}
+
+impl KnownCounts {
+    /// Counts that are kept.
+    const MOST: usize = 256;
+
+    fn get(&self, at: (i64, u64), asked: &str) -> Option<u64> {
+        self.all.get(asked).copied().filter(|_| self.at == at)
+    }
+
+    fn put(&mut self, at: (i64, u64), asked: String, count: u64) {
+        if self.at != at || self.all.len() >= Self::MOST {
+            self.all.clear();
+        }
+        self.at = at;
+        self.all.insert(asked, count);
+    }
 }
 
 /// Which proposals a list has. The default has all.
@@ -315,11 +341,22 @@ impl Store {
     pub fn count(&self, filter: &ProposalFilter<'_>) -> Result<u64, Error> {
         let (sql, values) = conditions(filter);
         let sql = format!("SELECT count(*) FROM proposals WHERE {sql}");
-        self.read(|connection| {
+        let version = |connection: &Connection| {
+            connection.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))
+        };
+        // What other processes changed, and this one.
+        let at = (self.read(version)?, *self.changed.borrow());
+        let known = || self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let asked = format!("{sql} {values:?}");
+        if let Some(count) = known().get(at, &asked) {
+            return Ok(count);
+        }
+        let count = self.read(|connection| {
             let mut query = connection.prepare_cached(&sql)?;
             query.query_row(rusqlite::params_from_iter(values), |row| row.get::<_, i64>(0))
-        })
-        .map(i64::unsigned_abs)
+        })?;
+        known().put(at, asked, count.unsigned_abs());
+        Ok(count.unsigned_abs())
     }
 
     /// One proposal.

@@ -144,7 +144,7 @@ fn of_run(visit: &Visit<'_>, study: &StudySeen, run: &RunRow) -> Result<Vec<Mark
     let rows = stages.iter().enumerate().map(|(at, stage)| {
         let over = stage.done.is_some() || run.ended_ms.is_some();
         let rows = counts.then(|| text(count(stage.rows)));
-        let cells = [text(&stage.name), bar(at, stage, over, counts), text(took(stage))];
+        let cells = [text(&stage.name), bar(at, stage, over, counts), text(took(stage, counts))];
         cells.into_iter().chain(rows).collect()
     });
     if !stages.is_empty() {
@@ -210,8 +210,13 @@ pub fn share(done: u64, total: u64) -> u64 {
     u64::try_from(u128::from(done) * 100 / u128::from(total.max(1))).unwrap_or(100)
 }
 
-fn took(stage: &StageProgress) -> String {
-    stage.done.map_or_else(String::new, |(seconds, sent)| format!("{}, {}", duration(seconds), bytes(sent)))
+/// How long a stage took and what it sent: rows can be told by the bytes of a match.
+fn took(stage: &StageProgress, counts: bool) -> String {
+    let said = |(seconds, sent)| match counts {
+        true => format!("{}, {}", duration(seconds), bytes(sent)),
+        false => duration(seconds),
+    };
+    stage.done.map_or_else(String::new, said)
 }
 
 /// A line of the process for people; nothing of those that only count.

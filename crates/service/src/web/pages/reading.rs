@@ -3,7 +3,7 @@
 use super::course::password;
 use super::decide::with_proof;
 use super::studies::{StudySeen, acted_on, seen};
-use crate::roles::{Action, HouseRole};
+use crate::roles::{Action, HouseRole, StudySubject, Subject};
 use crate::store::{Account, AccountState};
 use crate::web::answer::Answer;
 use crate::web::drawing::DrawingFull;
@@ -39,7 +39,8 @@ impl ReadReport {
         let report = report::from_json(&text)?;
         let public = PublicReport::of(&report).ok();
         // Where one side sees more than everybody does, that is what was given.
-        let is_whole = visit.may(Action::ReadStudy, study.subject()) || !report.is_public();
+        let unasked = Subject::Study(StudySubject { given: false, ..study.as_subject() });
+        let is_whole = visit.may(Action::ReadReport, unasked) || !report.is_public();
         let day = study::time::date((file.at_ms / 1_000).cast_signed());
         let name = report.study.name.clone();
         let whole = (is_whole || public.is_none()).then_some((report, text));
@@ -64,11 +65,17 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let back = element("a", &[("href", &path)], [text("What was agreed")]);
     let back = element("p", &[("class", "note")], [text(format!("With {}. ", study.others())), back]);
     let mut parts = vec![whose(visit, &read), back];
-    match (&read.whole, &read.public) {
-        (Some((report, _)), _) => parts.extend(report::html::sections(report, PageStands::Served)),
-        (None, public) => parts.extend(public.iter().flat_map(report::html::public_sections)),
-    }
-    parts.push(section("Take it along", files(&read)?));
+    let (sections, figures) = match (&read.whole, &read.public) {
+        (Some((report, _)), _) => {
+            let sections = report::html::sections(report, PageStands::Served);
+            let figures = ReportFigure::on_page(report, Some(&read.day), &sections)?;
+            (sections, figures)
+        }
+        (None, Some(public)) => (report::html::public_sections(public), ReportFigure::of_public(public)?),
+        (None, None) => (Vec::new(), Vec::new()),
+    };
+    parts.extend(sections);
+    parts.push(section("Take it along", files(&read, figures)));
     parts.extend(given(visit, study)?);
     Ok(page(visit, study.record.title(), parts))
 }
@@ -76,6 +83,10 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
 /// Whether there is a number that both sides have alike, and what of the report this is.
 fn whose(visit: &Visit<'_>, read: &ReadReport) -> Markup {
     let said = match (&read.public, &read.whole) {
+        (Some(_), Some((report, _))) if !report.is_public() => {
+            "What is called public here all parties have alike, and may pass on; the rest is what your side \
+             sees."
+        }
         (Some(_), Some(_)) => {
             "The result of this study is public: all its parties have the same number, and may pass it on."
         }
@@ -109,7 +120,7 @@ const PUBLIC: [(&str, &str); 3] = [
 ];
 
 /// What it can be taken along as.
-fn files(read: &ReadReport) -> Result<Vec<Markup>, Stop> {
+fn files(read: &ReadReport, figures: Vec<ReportFigure>) -> Vec<Markup> {
     let study = &read.study;
     let whole = read.whole.iter().flat_map(|_| WHOLE);
     let all = whole.chain(read.public.iter().flat_map(|_| PUBLIC));
@@ -119,9 +130,8 @@ fn files(read: &ReadReport) -> Result<Vec<Markup>, Stop> {
     };
     let files = all.map(|(name, what)| element("li", &[], [link(name), text(format!(": {what}"))]));
     let files = element("ul", &[], files);
-    let figures = read.figures()?;
     if figures.is_empty() {
-        return Ok(vec![files]);
+        return vec![files];
     }
     // What is seen on a picture is said beside it, for those who do not see it.
     let rows = figures.into_iter().map(|figure| {
@@ -131,7 +141,7 @@ fn files(read: &ReadReport) -> Result<Vec<Markup>, Stop> {
     });
     let about = "The figures, as pictures (PNG) and as drawings that can be enlarged (SVG)";
     let figures = table(about, &["Figure", "Files", "What is seen on it"], rows.collect::<Vec<_>>());
-    Ok(vec![files, figures])
+    vec![files, figures]
 }
 
 /// A file of it.

@@ -30,8 +30,13 @@ pub struct StudySeen {
 impl StudySeen {
     /// What decides who may do what with it.
     pub fn subject(&self) -> Subject<'_> {
+        Subject::Study(self.as_subject())
+    }
+
+    /// What of it decides who may do what.
+    pub fn as_subject(&self) -> StudySubject<'_> {
         let (by, data) = (self.row.by.as_str(), self.row.data.as_deref());
-        Subject::Study(StudySubject { by, data, given: self.given })
+        StudySubject { by, data, given: self.given }
     }
 
     /// Where its pages are.

@@ -52,6 +52,8 @@ pub fn told(visit: &Visit<'_>, study: &StudySeen) -> Result<Arc<StudyTold>, Stop
 /// data as they were last checked, for who may see these.
 fn reckoned_for(visit: &Visit<'_>, study: &StudySeen) -> Result<ReckonedFor, Stop> {
     let SaidSizes { rows, mean } = visit.house.store.sizes_said(&study.row.id)?;
+    // Rows that somebody typed may be those that there are.
+    let rows = rows.filter(|_| visit.may(Action::ReadStudy, study.subject()));
     let rows = match rows {
         Some(rows) => RowsFrom::Said(rows),
         None => decide::checked_rows(visit, study)?.map_or(RowsFrom::Nobody, RowsFrom::Checked),

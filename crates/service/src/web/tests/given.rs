@@ -16,7 +16,10 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
             .is(200)
             .says("Answered: all parties have the result.")
             .says("The report");
-        pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match").says(">Rows</th>");
+        let sent = r#"{"event":"stage-done","name":"match","seconds":1.5,"rows":200,"bytes":57400}"#;
+        pair.house.store.keep_line(&id, 1, row_time(), sent).expect("kept");
+        let run = pair.ask(&stella, &format!("{path}/run")).await.is(200).says("Stage 1, match");
+        run.says(">Rows</th>").says("57.4 kB");
         let report = pair.ask(&stella, &format!("{path}/report")).await.is(200);
         let report = report.says("all its parties have the same number").says("Shown to stella at registry.");
         let report = report.says("numbers.xlsx").says("<svg xmlns").says("Disclosed beyond the result");
@@ -31,7 +34,7 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
         pair.act(&stella, &format!("{path}/report"), &give, &give_to).await.is(303);
         // How many rows there are, and what the process said, is not in what was given.
         let run = pair.ask(&vic, &format!("{path}/run")).await.is(200).says("Stage 1, match");
-        run.never_says(">Rows</th>").never_says("What the process said");
+        run.never_says(">Rows</th>").never_says("What the process said").never_says("57.4 kB");
         let shown = pair.ask(&vic, &format!("{path}/report")).await.is(200);
         let shown = shown.never_says("Given to").says("This is the public result of the study");
         let shown = shown.never_says("Reading of your own files").never_says("report.json");
@@ -41,6 +44,12 @@ fn a_report_is_read_by_whom_it_was_given_and_every_reading_is_written_down() {
             let got = pair.ask(&stella, &format!("{path}/report/{file}")).await.is(200);
             assert!(got.body.starts_with(begins), "{file}: {}", &got.body[..40]);
         }
+        // Nor are they for who has another role, in which they could not read it.
+        let ana = pair.person("ana", &["analyst", "viewer"]);
+        let give_to = [("reader", "ana")];
+        pair.act(&stella, &format!("{path}/report"), &give, &give_to).await.is(303);
+        pair.ask(&ana, &format!("{path}/report/public.json")).await.is(200);
+        pair.ask(&ana, &format!("{path}/report/report.json")).await.is(404);
         // Rows that were read and what is spent of budgets are not in what was given.
         for file in ["report.json", "report.html", "numbers.csv", "numbers.xlsx", "time.svg", "bytes.png"] {
             pair.ask(&vic, &format!("{path}/report/{file}")).await.is(404);
