@@ -19,7 +19,7 @@ def main() -> None:
 
     def heard(event: tacit.Event) -> None:
         if event.kind in ("note", "warning", "units", "stage"):
-            words = [event.kind, event.text or event.stage or "", event.rows, event.total]
+            words = [event.kind, event.text or event.stage or "", event.rows, event.total, event.retries]
             print(json.dumps(words), flush=True)
 
     try:
