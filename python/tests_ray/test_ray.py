@@ -108,9 +108,14 @@ def actors(node: Node) -> list[int]:
     return node.has("ray::Worker")
 
 
-def own_failures(report: dict[str, Any]) -> list[str]:
-    """Why attempts failed at this party itself, and not as its peer said."""
-    return [of["cause"] for of in report["workers"]["failed"] if not of["peer"]]
+def ended(report: dict[str, Any]) -> list[int]:
+    """Lanes whose worker at this party itself was gone before its work was done."""
+    return sorted(of["lane"] for of in report["workers"]["memory"] if of["ended"])
+
+
+def failed(report: dict[str, Any]) -> set[tuple[int, int]]:
+    """Attempts that came to nothing, whichever party saw it first."""
+    return {(of["unit"], of["attempt"]) for of in report["workers"]["failed"]}
 
 
 def reports_of(parties: list[Driver]) -> list[dict[str, Any]]:
@@ -175,9 +180,13 @@ def test_an_actor_and_a_node_are_killed(
     os.kill(working[0], signal.SIGKILL)
     node.kill()
     reports = reports_of([first, second])
-    print([report["workers"] for report in reports])
     clusters[1].add()
     world.check(reports)
+    # Either side tells its own: the actor, and the two of the node. Each was at work.
+    gone = [ended(report) for report in reports]
+    assert [len(lanes) for lanes in gone] == [1, 2], gone
+    assert failed(reports[0]) == failed(reports[1])
+    assert len(failed(reports[0])) >= len({lane for lanes in gone for lane in lanes}), reports[0]["workers"]
     views = [report["view"] for report in reports]
     if noised:
         again = reports_of(
@@ -190,6 +199,38 @@ def test_an_actor_and_a_node_are_killed(
         assert views == [report["view"] for report in by_the_command(world, 4)]
 
 
+def cpu_s(process: int) -> float:
+    """CPU time that a process has had; 0 where there is none."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return 0.0
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_node_joins_late_and_is_reclaimed(clusters: list[Cluster], tmp_path: Path, drivers: Any) -> None:
+    """A lane that had no room gets an actor on a node that comes in the midst, which works there. The node is
+    told to go, by SIGTERM, and gives up its unit, which another worker does again."""
+    world = World(tmp_path, rows=3 * ROWS, pid=False)
+    # An actor takes a node: the third lane waits.
+    ray = {"threads": 2}
+    first = drivers(world, NAMES[0], clusters[0], workers=3, ray=ray)
+    second = drivers(world, NAMES[1], workers=3)
+    first.wait("units", 1)
+    assert [len(actors(node)) for node in clusters[0].nodes[:2]] == [1, 1]
+    node = clusters[0].add()
+    until = time.monotonic() + LIMIT_S
+    while not (late := actors(node)) or cpu_s(late[0]) < 4:
+        assert first.process.poll() is None and time.monotonic() < until, "it works before the run ends"
+        time.sleep(0.1)
+    went = time.monotonic()
+    node.reclaim()
+    print("took", time.monotonic() - went)
+    reports = reports_of([first, second])
+    print(reports[0]["workers"])
+    world.check(reports)
+
+
 @pytest.fixture(scope="module")
 def aligned(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(tmp_path_factory.mktemp("aligned"), rows=ROWS, pid=False)
@@ -199,11 +240,12 @@ def test_a_cluster_meets_the_command(clusters: list[Cluster], aligned: World, dr
     """More workers than the cluster has room for: lanes that nobody takes hold nothing up. Rows, shares and
     results go past Ray: in the midst its stores are empty."""
     aligned.forget()
-    ray = drivers(aligned, NAMES[1], clusters[0], workers=6)
+    ray = drivers(aligned, NAMES[1], clusters[0], workers=6, record=True)
     plain = drivers(aligned, NAMES[0], workers=6)
     ray.wait("units", 1)
     assert clusters[0].stored() == 0
     aligned.check(reports_of([plain, ray]))
+    print([said for said in ray.heard if isinstance(said, dict)])
 
 
 def test_errors_say_what_is_wrong(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
