@@ -120,3 +120,19 @@ def test_everything_public_is_documented():
         if name not in ("__commit__", "__version__") and not of.__doc__:
             missing.append(name)
     assert not missing
+
+
+def test_calls_say_what_they_raise():
+    calls = {
+        tacit.Ask: "TraceError",
+        tacit.Release: "TraceError",
+        tacit.Service: "TacitError",
+        tacit.LiftStudy: "InputError",
+    }
+    for of, error in calls.items():
+        assert error in of.__doc__ or "InputError" in of.__doc__, of
+    for of in (tacit.Ask, tacit.Release, tacit.Service):
+        own = {name: one.__doc__ for name, one in vars(of).items() if name[0] != "_" and callable(one)}
+        assert len(own) >= 4 and not [name for name, text in own.items() if calls[of] not in text], of
+    for name in ("check", "run", "run_all", "match", "start", "start_all", "load"):
+        assert "Raises" in getattr(tacit.Party, name).__doc__, name
