@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -211,11 +212,10 @@ def cpu_s(process: int) -> float:
 def test_a_node_joins_late_and_is_reclaimed(clusters: list[Cluster], tmp_path: Path, drivers: Any) -> None:
     """A lane that had no room gets an actor on a node that comes in the midst, which works there. The node is
     told to go, by SIGTERM, and gives up its unit, which another worker does again."""
-    world = World(tmp_path, rows=3 * ROWS, pid=False)
-    # An actor takes a node: the third lane waits.
-    ray = {"threads": 2}
-    first = drivers(world, NAMES[0], clusters[0], workers=3, ray=ray)
-    second = drivers(world, NAMES[1], workers=3)
+    world = World(tmp_path, rows=4 * ROWS, pid=False)
+    # An actor takes a node: all lanes but two wait.
+    first = drivers(world, NAMES[0], clusters[0], workers=8, ray={"threads": 2})
+    second = drivers(world, NAMES[1], workers=8)
     first.wait("units", 1)
     assert [len(actors(node)) for node in clusters[0].nodes[:2]] == [1, 1]
     node = clusters[0].add()
@@ -224,8 +224,12 @@ def test_a_node_joins_late_and_is_reclaimed(clusters: list[Cluster], tmp_path: P
         assert first.process.poll() is None and time.monotonic() < until, "it works before the run ends"
         time.sleep(0.1)
     went = time.monotonic()
+    def watch():
+        while cpu_s(late[0]): time.sleep(0.05)
+        print("actor gone after", time.monotonic() - went, flush=True)
+    threading.Thread(target=watch).start()
     node.reclaim()
-    print("took", time.monotonic() - went)
+    print("took", time.monotonic() - went, flush=True)
     reports = reports_of([first, second])
     print(reports[0]["workers"])
     world.check(reports)
@@ -237,15 +241,34 @@ def aligned(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def test_a_cluster_meets_the_command(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
-    """More workers than the cluster has room for: lanes that nobody takes hold nothing up. Rows, shares and
-    results go past Ray: in the midst its stores are empty."""
+    """More workers than the cluster has room for: lanes that nobody takes hold nothing up. Rows, shares, keys
+    and results go past Ray: what it packs and unpacks at the coordinator is words of control, and in the midst
+    its stores are empty."""
     aligned.forget()
     ray = drivers(aligned, NAMES[1], clusters[0], workers=6, record=True)
     plain = drivers(aligned, NAMES[0], workers=6)
     ray.wait("units", 1)
     assert clusters[0].stored() == 0
     aligned.check(reports_of([plain, ray]))
-    print([said for said in ray.heard if isinstance(said, dict)])
+    carried = next(said["carried"] for said in ray.heard if isinstance(said, dict) and "carried" in said)
+    # What Ray itself puts before an argument that has no name.
+    summonses = [said for said in carried["sent"] if said != "b'__RAY_DUMMY__'"]
+    assert summonses
+    for summons in map(json.loads, summonses):
+        assert summons.keys() == {"address", "run", "start", "lanes", "key"}
+        host, _, port = summons["address"].rpartition(":")
+        assert host and port.isdigit() and isinstance(summons["start"], int)
+        # The number of this crew, two lanes, and the fingerprint of the coordinator's key, in bytes.
+        for name, most, count in (("run", 256, 32), ("lanes", 512, 2), ("key", 256, 16)):
+            numbers = summons[name]
+            assert len(numbers) == count and all(0 <= of < most for of in numbers), name
+    answers = [said for said in carried["received"] if said != "None"]
+    assert answers
+    for here in answers:
+        assert here.keys() == {"key", "version", "commit", "node", "process"}
+        assert re.fullmatch("tacit1:[0-9a-f]{32}", here["key"]) and re.fullmatch("[0-9a-f]+", here["node"])
+        assert here["version"] == tacit.__version__ and here["commit"] == tacit.__commit__
+        assert isinstance(here["process"], int)
 
 
 def test_errors_say_what_is_wrong(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
@@ -272,6 +295,8 @@ import ray
 from tacit._ray import _connect, _reason
 from tacit._ray_actor import ACTOR
 at = {clusters[0].address!r}
+for key in ("max_restarts", "max_task_retries"):
+    assert ACTOR._default_options[key] == 0, ACTOR._default_options
 assert _connect(ray, at, "tacit-x") and not _connect(ray, at, "tacit-x")
 actor = ACTOR.options(num_cpus=1).remote()
 here = ray.get(actor.begin.remote(), timeout=120)
