@@ -18,6 +18,7 @@ from conftest import World, both, free_address
 import tacit
 from tacit._plot import _draw, _groups
 from tacit._report import _output
+from tacit._words import python_words
 
 matplotlib.use("Agg")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -228,10 +229,8 @@ def test_what_calls_return_shows_itself(world: World, reports, command, tmp_path
     assert plan.text.strip() == printed("plan", path, "--rows", 5000)
     data = [f"--data={name}={file}" for name, file in world.files.items()]
     assert found.text.strip() == printed("simulate", path, "--draws", 100, *data)
-    assert (
-        check.text.partition("Check your data")[0]
-        == printed("check", path, "--rows", "5000,4000").partition("Check your data")[0]
-    )
+    told = printed("check", path, "--rows", "5000,4000")
+    assert check.text.partition("Check your data")[0] == told.partition("Check your data")[0]
     assert "party.check(data)" in check.text and "PARTY_FILE" not in check.text
     for one in (plan, check, found, world.parties(study, "shows")["media"].check(world.files["media"])):
         assert one._repr_html_() == f"<pre>{html.escape(one.text)}</pre>" and str(one) == one.text
@@ -242,9 +241,11 @@ def test_what_calls_return_shows_itself(world: World, reports, command, tmp_path
 
 
 def printed(*words: object) -> str:
+    """What the command prints; what it advises, in the words of the package."""
     program = command_path()
     how = {**os.environ, "COLUMNS": "110"}
-    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, env=how).stdout.strip()
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, env=how)
+    return python_words(done.stdout.strip())
 
 
 def test_a_report_that_is_not_there():
