@@ -144,7 +144,7 @@ test-python: wheel build
 	TACIT_NUMPY=$(TARGET)/numpy $(CARGO) test $(PROFILE) -p job --test questions -- --ignored numbers_for_numpy
 	$(TARGET)/witnesses/bin/python crates/release/witnesses/questions.py $(TARGET)/numpy
 	python3 -m venv --clear $(TARGET)/package
-	$(TARGET)/package/$(PIP) "$$(echo dist/tacit-*.whl)[pandas,polars,arrow,plot,sql]" -r python/tests/requirements.txt
+	$(TARGET)/package/$(PIP) "$$(echo dist/tacit-*.whl)[test]" -c python/tests/requirements.txt
 	TACIT_COMMAND=$(abspath $(TACIT)) $(TARGET)/package/bin/python -m pytest python/tests
 
 bench-python: wheel build

@@ -78,7 +78,8 @@ class Ask:
     Values are named as the row function returns them, or as columns. Every call adds a question, and
     returns a new Ask. Questions share the rho by their ``weight``; a count or sum may say the accuracy that
     it wants instead: ``within=50`` takes what makes half of its 95 % interval 50. Rows in which a value is
-    missing do not count.
+    missing do not count. What is no number, no day or no share raises TraceError where it is written, and a
+    name that the row does not give where the study is made.
     """
 
     def __init__(self, viewer: str, *, rho: Rho) -> None:
@@ -88,59 +89,62 @@ class Ask:
     def by(self, *groups: str | Groups) -> Ask:
         """Groups for the questions that follow: bits, labels, ``edges`` or ``values``; none: all rows.
 
-        All of them are one charge: a question costs the same with one group or fifty.
+        All of them are one charge: a question costs the same with one group or fifty. Raises TraceError.
         """
         words = [one if isinstance(one, str) else _group(one) for one in groups]
         return self._with(f"by {' and '.join(words) or 'all'}", [_name(one) for one in groups])
 
     def count(self, *, within: Number | None = None, weight: int | None = None) -> Ask:
-        """Rows of each group."""
+        """Rows of each group. Raises TraceError."""
         return self._with("count" + _wanted(within, weight), [])
 
     def histogram(
         self, name: str, ends: Sequence[End], *, within: Number | None = None, weight: int | None = None
     ) -> Ask:
-        """Rows between these edges; what is beyond them does not count."""
+        """Rows between these edges; what is beyond them does not count. Raises TraceError."""
         line = f"histogram {_group(edges(name, *ends))}"
         return self._with(line + _wanted(within, weight), [name])
 
     def sum(self, of: Asked, *, within: Number | None = None, weight: int | None = None) -> Ask:
-        """The sum, in the value's unit."""
+        """The sum, in the value's unit. Raises TraceError."""
         return self._with(f"sum of {_value(of)}" + _wanted(within, weight), [_name(of)])
 
     def mean(self, of: Asked, *also: Statistic, weight: int | None = None) -> Ask:
-        """The mean; with it whatever else is to be told of the same sums."""
+        """The mean; with it whatever else is to be told of the same sums. Raises TraceError."""
         return self.statistics(of, "mean", *also, weight=weight)
 
     def statistics(self, of: Asked, *words: Statistic, weight: int | None = None) -> Ask:
-        """Several statistics of one value, which share one charge."""
+        """Several statistics of one value, which share one charge. Raises TraceError."""
         line = f"{' '.join(words)} of {_value(of)}"
         return self._with(line + _wanted(None, weight), [_name(of)])
 
     def median(self, name: str, ends: Sequence[End], *, weight: int | None = None) -> Ask:
-        """The median, as exact as these edges; what is beyond them is in the range at that end."""
+        """The median, as exact as these edges; what is beyond them is in the range at that end.
+
+        Raises TraceError.
+        """
         line = f"median of {_group(edges(name, *ends))}"
         return self._with(line + _wanted(None, weight), [name])
 
     def quantile(
         self, name: str, shares: Sequence[Rho], ends: Sequence[End], *, weight: int | None = None
     ) -> Ask:
-        """Quantiles, as exact as these edges; several share one charge."""
+        """Quantiles, as exact as these edges; several share one charge. Raises TraceError."""
         line = f"quantile {' '.join(map(rho_text, shares))} of {_group(edges(name, *ends))}"
         return self._with(line + _wanted(None, weight), [name])
 
     def covariance(self, a: Asked, b: Asked, *, weight: int | None = None) -> Ask:
-        """How two values go together, in the product of their units."""
+        """How two values go together, in the product of their units. Raises TraceError."""
         line = f"covariance of {_value(a)} with {_value(b)}"
         return self._with(line + _wanted(None, weight), [_name(a), _name(b)])
 
     def correlation(self, a: Asked, b: Asked, *, weight: int | None = None) -> Ask:
-        """How two values go together, from -1 to 1."""
+        """How two values go together, from -1 to 1. Raises TraceError."""
         line = f"correlation of {_value(a)} with {_value(b)}"
         return self._with(line + _wanted(None, weight), [_name(a), _name(b)])
 
     def regression(self, of: Asked, on: Sequence[Asked], *, weight: int | None = None) -> Ask:
-        """Least squares with a constant, on up to six values."""
+        """Least squares with a constant, on up to six values. Raises TraceError."""
         line = f"regression of {_value(of)} on {' '.join(map(_value, on))}"
         return self._with(line + _wanted(None, weight), [_name(one) for one in (of, *on)])
 

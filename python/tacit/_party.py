@@ -284,6 +284,7 @@ class Party:
         """As ``run``, for the publisher of a study with several advertisers apart: a report for each of them.
 
         Where one of the runs fails, those that are complete are the ``answer`` of its error.
+        Raises TacitError.
         """
         said = _Said(new_lineage, spend_anyway, new_ledger)
         return self._with(launcher, {})._run(data, progress, said, _tacit.Stop(), launcher)
@@ -320,7 +321,7 @@ class Party:
         """``run`` for asyncio: an iterator of events, the last of which has the report.
 
         ``await`` it for the report alone. Cancelling the task, ``aclose``, or dropping it ends the run as
-        Ctrl-C does.
+        Ctrl-C does. Raises TacitError.
         """
         self._expects_one_run()
         said = _Said(new_lineage, spend_anyway, new_ledger)
@@ -347,7 +348,7 @@ class Party:
         spend_anyway: bool = False,
         new_ledger: bool = False,
     ) -> Run[Reports]:
-        """``run_all`` for asyncio, as ``start`` is ``run``."""
+        """``run_all`` for asyncio, as ``start`` is ``run``. Raises TacitError."""
         party, said = self._with(launcher, {}), _Said(new_lineage, spend_anyway, new_ledger)
         return Run(lambda tell, stop: party._run(data, tell, said, stop, launcher))
 

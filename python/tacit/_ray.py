@@ -114,9 +114,11 @@ def _connect(ray: Any, address: str, namespace: str) -> bool:
     try:
         ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level="ERROR")
     except Exception as error:
-        raise FileError(
-            f"the Ray cluster {address} cannot be joined: {_reason(error)}", kind="file", code=1
-        ) from error
+        text = (
+            f"the Ray cluster {address} cannot be joined: {_reason(error)}. Something listens there: see that "
+            "RAY_AUTH_MODE and the token of this process are the cluster's, and its Ray of the same version"
+        )
+        raise FileError(text, kind="file", code=1) from error
     return True
 
 

@@ -357,14 +357,17 @@ class Report(Fields):
         self._native.save(folder)
         return Path(folder)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Axes of matplotlib with the estimate of each cell and its interval; matplotlib must be installed.
+    def plot(self, ax: Any = None, *, group: str | None = None) -> Any:
+        """Axes of matplotlib, which must be installed, with numbers and their intervals: estimates of a lift
+        study's cells, what a program derives, or its noised outputs with what noise alone leaves.
 
-        Raises ValueError where the report has no estimate.
+        Numbers of a program are in groups as on its page (what labels have before their first comma; of
+        outputs the unit). ``group`` names one of several; without it the axes of all are returned as a list.
+        Raises InputError where there is no such number or group, or no matplotlib.
         """
         from ._plot import plotted
 
-        return plotted(self, ax)
+        return plotted(self, ax, group)
 
     @property
     def _overall(self) -> Any:

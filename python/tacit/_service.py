@@ -87,13 +87,13 @@ class Service:
         return f"Service('https://{self._name}')"
 
     def me(self) -> Fields:
-        """Whose token this is: ``organisation``, ``account``, ``roles``."""
+        """Whose token this is: ``organisation``, ``account``, ``roles``. Raises TacitError."""
         return self._get("/me")
 
     def studies(
         self, *, state: str | None = None, peer: str | None = None, open: bool = False
     ) -> Iterator[Fields]:
-        """Studies that the token's account may know of, the newest first."""
+        """Studies that the token's account may know of, the newest first. Raises TacitError."""
         asked = {"state": state, "peer": peer, "open": "yes" if open else None, "after": None}
         while True:
             page = self._get("/studies", asked)
@@ -103,11 +103,14 @@ class Service:
             asked["after"] = str(page.next)
 
     def study(self, study: str) -> Fields:
-        """How a study stands, by its hash: its ``state``, that in ``words``, whose turn it is (``ours``)."""
+        """How a study stands, by its hash: its ``state``, that in ``words``, whose turn it is (``ours``).
+
+        Raises TacitError.
+        """
         return self._get(f"/studies/{_part(study)}")
 
     def statements(self, study: str) -> list[Fields]:
-        """What both sides have signed about it, by time."""
+        """What both sides have signed about it, by time. Raises TacitError."""
         path, found = f"/studies/{_part(study)}/statements", []
         asked: dict[str, str | None] = {"after": None}
         while True:
@@ -119,21 +122,30 @@ class Service:
 
     def summary(self, study: str) -> Fields:
         """What it would do, in the words that a steward reads (``sections``), and the hash of those that a
-        consent is signed for (``words``)."""
+        consent is signed for (``words``).
+
+        Raises TacitError.
+        """
         return self._get(f"/studies/{_part(study)}/summary")
 
     def plan(self, study: str, rows: tuple[int, int]) -> Fields:
-        """What it takes and could see with so many rows of both sides, in the study's order."""
+        """What it takes and could see with so many rows of both sides, in the study's order.
+
+        Raises TacitError.
+        """
         return self._get(f"/studies/{_part(study)}/plan", {"rows": f"{rows[0]},{rows[1]}"})
 
     def run(self, study: str) -> Fields:
-        """How its runs go: ``runs``, ``stages`` of the newest one, what the next one ``waits`` for."""
+        """How its runs go: ``runs``, ``stages`` of the newest one, what the next one ``waits`` for.
+
+        Raises TacitError.
+        """
         return self._get(f"/studies/{_part(study)}/run")
 
     def preview(self, study: Study | str | os.PathLike[str]) -> Fields:
         """What a study would do that nobody else knows of yet: its hash (``study``) and ``sections``.
 
-        With a rule of this organisation that it breaks (``against``) it is not proposed.
+        With a rule of this organisation that it breaks (``against``) it is not proposed. Raises TacitError.
         """
         draft = self._draft(study, "", 30)
         try:
@@ -146,7 +158,7 @@ class Service:
     def propose(self, study: Study | str | os.PathLike[str], *, note: str = "", days: int = 30) -> str:
         """Proposes a study, or a study file, for this organisation; its hash. It is signed and sent.
 
-        The others have ``days`` to decide, and read the ``note``.
+        The others have ``days`` to decide, and read the ``note``. Raises TacitError.
         """
         draft = self._draft(study, note, days)
         try:
@@ -166,7 +178,7 @@ class Service:
         Without ``data`` the organisation computes the study as one of its servers, in ``runs`` runs at most;
         the summary's ``serves`` says whether the token's account decides on that. ``words`` is the hash that
         ``summary`` gave: what is signed is what it said. The files are read first; ``wait`` says what came of
-        it, and the study's ``against`` what stood against it.
+        it, and the study's ``against`` what stood against it. Raises TacitError.
         """
         body: dict[str, object] = {"words": words, "runs": runs, "days": days}
         if data is not None:
@@ -174,29 +186,41 @@ class Service:
         return self._act(study, "consent", body)
 
     def refuse(self, study: str, text: str, *, code: str = "other") -> Fields:
-        """Refuses, where ``consent_by_token`` allows it. The other parties read the text."""
+        """Refuses, where ``consent_by_token`` allows it. The other parties read the text.
+
+        Raises TacitError.
+        """
         return self._act(study, "refuse", {"code": code, "text": text})
 
     def withdraw(self, study: str, text: str, *, code: str = "other") -> Fields:
-        """Takes back what was proposed or consented to. The other parties read the text."""
+        """Takes back what was proposed or consented to. The other parties read the text.
+
+        Raises TacitError.
+        """
         return self._act(study, "withdraw", {"code": code, "text": text})
 
     def note(self, study: str, text: str) -> Fields:
-        """Writes a question or an answer to the others."""
+        """Writes a question or an answer to the others. Raises TacitError."""
         return self._act(study, "notes", {"text": text})
 
     def start(self, study: str) -> Fields:
-        """Lets its next run begin as soon as both sides are ready."""
+        """Lets its next run begin as soon as both sides are ready. Raises TacitError."""
         return self._act(study, "start", {})
 
     def stop(self, study: str) -> Fields:
-        """Stops its run. What was charged stays charged, and nothing is charged twice for the same data."""
+        """Stops its run. What was charged stays charged, and nothing is charged twice for the same data.
+
+        Raises TacitError.
+        """
         return self._act(study, "stop", {})
 
     def wait(
         self, study: str, *, until: tuple[str, ...] = ("answered", "closed"), timeout: float | None = None
     ) -> Fields:
-        """Waits until a study is in one of these states; TimeoutError where it takes longer (seconds)."""
+        """Waits until a study is in one of these states; TimeoutError where it takes longer (seconds).
+
+        Raises TacitError.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             found = self.study(study)
@@ -210,6 +234,7 @@ class Service:
         """Its report, as ``Party.run`` gives it. That it was read is written down at the service.
 
         Who was given a public result has that as ``file(study, "public.json")``, and InputError here.
+        Raises TacitError.
         """
         status, body = self._ask("GET", f"/studies/{_part(study)}/report")
         self._good(status, body)
@@ -221,36 +246,46 @@ class Service:
         return Report(report)
 
     def file(self, study: str, name: str) -> bytes:
-        """A file of its report: ``report.html``, ``numbers.csv``, ``public.json``, a figure (``forest.png``)."""
+        """A file of its report: ``report.html``, ``numbers.csv``, ``public.json``, a figure (``forest.png``).
+
+        Raises TacitError.
+        """
         status, body = self._ask("GET", f"/studies/{_part(study)}/report/{_part(name)}")
         if status != 200:
             self._good(status, body)
         return body
 
     def budget(self) -> list[Fields]:
-        """What is left of the budgets of the data sets that the account sees, for each viewer."""
+        """What is left of the budgets of the data sets that the account sees, for each viewer.
+
+        Raises TacitError.
+        """
         return list(self._get("/budget").sets)
 
     def data(self) -> list[Fields]:
-        """Data sets, and what their last check found."""
+        """Data sets, and what their last check found. Raises TacitError."""
         return list(self._get("/data").sets)
 
     def check(self, data: str) -> Fields:
-        """Begins to check the files of a data set; ``data`` says what is found."""
+        """Begins to check the files of a data set; ``data`` says what is found. Raises TacitError."""
         return self._send("POST", f"/data/{_part(data)}/check", {})
 
     def peers(self) -> list[Fields]:
-        """Other organisations and the links to them."""
+        """Other organisations and the links to them. Raises TacitError."""
         return list(self._get("/peers").peers)
 
     def policy(self) -> Fields:
-        """What the organisation allows, in words (``sections``), and the ``hash`` of the text that holds."""
+        """What the organisation allows, in words (``sections``), and the ``hash`` of the text that holds.
+
+        Raises TacitError.
+        """
         return self._get("/policy")
 
     def audit(self, **filter: str) -> Iterator[Fields]:
         """Entries of the audit log, the newest first.
 
         Of an ``actor``, an ``action``, a ``subject``, from a day on (``from_``, 2026-11-27), ``until`` one.
+        Raises TacitError.
         """
         asked: dict[str, str | None] = {name.rstrip("_"): said for name, said in filter.items()}
         while True:
@@ -261,13 +296,13 @@ class Service:
             asked["after"] = str(page.next)
 
     def verify(self) -> Fields:
-        """Computes the chain of the audit log anew: whether it ``fits``."""
+        """Computes the chain of the audit log anew: whether it ``fits``. Raises TacitError."""
         return self._send("POST", "/audit/verify", {})
 
     def events(self, *, after: str | None = None) -> Iterator[ServiceEvent]:
         """What happens, as it happens, until the token ends or the service does.
 
-        ``after`` is the ``id`` of the last event that was heard: none is missed.
+        ``after`` is the ``id`` of the last event that was heard: none is missed. Raises TacitError.
         """
         # A service says a word every 15 seconds.
         connection = self._connect(max(self._timeout, 60.0))

@@ -299,7 +299,8 @@ class Study:
 
 
 class LiftStudy(Study):
-    """A lift study in the making. Every call returns a new one; it is checked when it is first used."""
+    """A lift study in the making. Every call returns a new one; it is checked when it is first used, which
+    raises InputError where settings do not fit each other."""
 
     def __init__(self, name: str, title: str, _said: Mapping[str, Any] | None = None) -> None:
         head = {"format": "tacit-study/1", "name": name, "kind": "lift", "title": title}
@@ -322,13 +323,20 @@ class LiftStudy(Study):
         duplicates: str = "error",
         **settings: Any,
     ) -> LiftStudy:
-        """How rows are matched; further settings are those of ``[match]``. The last call counts alone."""
+        """How rows are matched; further settings are those of ``[match]``. The last call counts alone.
+
+        Raises InputError.
+        """
         match = Match(protocol, identifiers=identifiers, duplicates=duplicates, **settings)
         return self._with("match", match._said, anew=True)
 
     def time(self, *, origin: datetime.date | str, unit: str, span: int) -> LiftStudy:
-        """From when times are counted, in what unit, and how many of them there are."""
-        date = datetime.date.fromisoformat(origin) if isinstance(origin, str) else origin
+        """From when times are counted, in what unit, and how many of them there are. Raises InputError."""
+        try:
+            date = datetime.date.fromisoformat(origin) if isinstance(origin, str) else origin
+        except ValueError as error:
+            text = f"origin={origin!r} is no day: hand over a datetime.date, or '1970-01-01'"
+            raise InputError(text, kind="input", code=2) from error
         return self._with("time", {"origin": date, "unit": unit, "span": span})
 
     def opportunity(self, column: str, *, type: str = "time") -> LiftStudy:
@@ -336,7 +344,10 @@ class LiftStudy(Study):
         return self._with("publisher", {"opportunity": {"column": column, "type": type}})
 
     def arm(self, column: str, *, test: str, control: str, leave_out: Sequence[str] = ()) -> LiftStudy:
-        """The publisher's column of arms, and their names in it; rows of ``leave_out`` do not count."""
+        """The publisher's column of arms, and their names in it; rows of ``leave_out`` do not count.
+
+        Raises InputError.
+        """
         said: dict[str, Any] = {"column": column, "test": test, "control": control}
         said.update({"leave_out": _several("leave_out", leave_out)} if leave_out else {})
         return self._with("publisher", {"arm": said})
@@ -346,7 +357,10 @@ class LiftStudy(Study):
         return self._with("publisher", {"impressions": {"column": column, "type": type}})
 
     def breakdown(self, column: str, *, values: Sequence[str]) -> LiftStudy:
-        """The publisher's column of groups that have results of their own; its values are public."""
+        """The publisher's column of groups that have results of their own; its values are public.
+
+        Raises InputError.
+        """
         return self._with("publisher", {"breakdown": {"column": column, "values": _several("values", values)}})
 
     def events(
@@ -378,12 +392,15 @@ class LiftStudy(Study):
         return self._with("advertiser", {**events, "overflow": overflow})
 
     def where(self, column: str, *, equals: Sequence[str]) -> LiftStudy:
-        """Only these lines of the advertiser are events."""
+        """Only these lines of the advertiser are events. Raises InputError."""
         said = {"column": column, "equals": _several("equals", equals)}
         return self._with("advertiser", {"where": said})
 
     def cohort(self, column: str, *, values: Sequence[str]) -> LiftStudy:
-        """The advertiser's column of groups that have results of their own; its values are public."""
+        """The advertiser's column of groups that have results of their own; its values are public.
+
+        Raises InputError.
+        """
         said = {"column": column, "values": _several("values", values)}
         return self._with("advertiser", {"cohort": said})
 
@@ -407,7 +424,7 @@ class LiftStudy(Study):
         """What is released: one public result for a rho, or to each party named its own for its rho.
 
         ``public`` among the names is everybody. Further settings are those of ``[release]``. A second call
-        replaces all that the first one said.
+        replaces all that the first one said. Raises InputError.
         """
         said: dict[str, Any] = {"mode": mode, "confidence": decimal_of(confidence), **settings}
         said.update({"also": _several("also", also)} if also else {})

@@ -82,14 +82,18 @@ class Release:
     """What a release function is given first: noise, and who is shown what.
 
     ``rho`` is what a mechanism costs its viewer, who is a party or ``"public"``. What one row changes the
-    verifier derives, and how much noise that takes.
+    verifier derives, and how much noise that takes. What it does not verify raises TraceError at the line
+    that asks for it.
     """
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
 
     def gaussian(self, viewer: str, *, rho: Rho, of: Sequence[Fold]) -> Noised:
-        """A discrete Gaussian on each of these sums, which are of cells that share no row."""
+        """A discrete Gaussian on each of these sums, which are of cells that share no row.
+
+        Raises TraceError.
+        """
         return self._noise(["gaussian", viewer, rho_text(rho), *map(_fold_line, of)], len(of))
 
     def joint(
@@ -98,6 +102,7 @@ class Release:
         """n, S and Q of each cell by one mechanism (``docs/program.md``): rows, a sum, and of its square.
 
         ``clamp`` is the most that a row adds to S; ``known``: the viewer's own columns decide the cells.
+        Raises TraceError.
         """
         outputs = 1 if clamp == 1 and known else 2 if clamp == 1 or known else 3
         rows = "known" if known else "hidden"
@@ -106,11 +111,11 @@ class Release:
         return self._noise([*words, *folds], outputs * len(cells))
 
     def reveal(self, value: Value, viewer: str, label: str) -> None:
-        """Shows a value to a party or to ``"public"``, under a label of its own."""
+        """Shows a value to a party or to ``"public"``, under a label of its own. Raises TraceError."""
         self._draft.put(Line(["reveal", value._ref(), viewer, quoted(label)], caller()))
 
     def reveal_rows(self, of: Fold, party: str, label: str) -> None:
-        """Shows a party the collected bit of every row."""
+        """Shows a party the collected bit of every row. Raises TraceError."""
         self._draft.put(Line(["reveal-rows", _fold_line(of), party, quoted(label)], caller()))
 
     def _noise(self, words: list[str | Line], outputs: int) -> Noised:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built import command_path
 
 import tacit
 
@@ -19,10 +19,18 @@ ROWS = 4000
 TIMES = {"origin": "1970-01-01", "unit": "second", "span": 2**32 - 2}
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """One error where there is no command, and not one for each test."""
+    try:
+        command_path()
+    except FileNotFoundError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
 @pytest.fixture(scope="session")
 def command() -> Callable[..., Any]:
     """The command of the same commit: what it prints as JSON."""
-    program = os.environ["TACIT_COMMAND"]
+    program = command_path()
 
     def run(*words: object, code: int = 0) -> Any:
         done = subprocess.run([program, *map(str, words), "--json"], capture_output=True, text=True)

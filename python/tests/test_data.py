@@ -1,6 +1,7 @@
 """Data frames of all kinds are read as the file that says the same."""
 
 import datetime
+import subprocess
 import sys
 
 import duckdb
@@ -303,3 +304,34 @@ def test_a_column_of_mixed_types_is_told_in_one_line(world: World):
     with pytest.raises(tacit.InputError, match=r"pandas DataFrame: .*column id .*astype") as caught:
         party.check(frame)
     assert "\n" not in str(caught.value)
+
+
+def test_buffers_are_not_copied_first(world: World, tmp_path):
+    """100 MB of a column that the study does not read, in one batch, take no memory a second time."""
+    program = tmp_path / "child.py"
+    program.write_text(
+        f"""
+import pyarrow, pyarrow.csv, tacit
+table = pyarrow.csv.read_csv({str(world.files["media"])!r})
+party = tacit.Party(tacit.Study({world.study().toml()!r}), as_="media", listen="127.0.0.1:0",
+    identity={str(world.keys["media"].path)!r}, ledger={str(tmp_path / "ledger")!r}, lineage="x")
+party.check(table)
+wide = pyarrow.array([chr(97 + at % 26) * 25_000 for at in range(len(table))])
+table = table.append_column("more", wide)
+assert table.nbytes > 100_000_000 and len(table.to_batches()) == 1
+
+def memory(of):
+    with open("/proc/self/status") as told:
+        return next(int(line.split()[1]) for line in told if line.startswith(of)) * 1024
+
+# The peak from here on.
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")
+before = memory("VmRSS")
+party.check(table)
+print(memory("VmHWM") - before)
+"""
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 50_000_000, done.stdout

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from built import command_path
 
 import tacit
 
@@ -286,7 +287,7 @@ def test_the_gate_of_the_manifest_starts(tmp_path: Path) -> None:
     for word in pods()["gate"]["spec"]["containers"][0]["args"]:
         word = re.sub(r"=0\.0\.0\.0:\d+$", "=127.0.0.1:0", word)
         words.append(word.replace("/var/run/secrets/tacit", str(tmp_path)))
-    gate = subprocess.Popen([os.environ["TACIT_COMMAND"], *words], stderr=subprocess.PIPE, text=True)
+    gate = subprocess.Popen([command_path(), *words], stderr=subprocess.PIPE, text=True)
     try:
         assert gate.stderr is not None
         ready = json.loads(gate.stderr.readline())

@@ -4,7 +4,6 @@ lanes that come through it. crates/cli/tests/cli/gate.rs holds that results are 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built import command_path
 from conftest import World, both
 
 import tacit
@@ -21,7 +21,7 @@ import tacit
 def gate(world: World, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     key = tacit.keygen(tmp_path / "gate.key")
     own = [f"--identity={key.path}", f"--coordinator={world.keys['media']}", "--json"]
-    command = [os.environ["TACIT_COMMAND"], "gate", "--listen=127.0.0.1:0", "--inside=127.0.0.1:0", *own]
+    command = [command_path(), "gate", "--listen=127.0.0.1:0", "--inside=127.0.0.1:0", *own]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     yield running
     running.kill()

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
+import matplotlib
+import matplotlib.pyplot
 import numpy as np
 import polars as pl
 import pytest
@@ -14,6 +16,7 @@ from conftest import both, free_address
 
 import tacit
 
+matplotlib.use("Agg")
 ROWS = 3000
 DOSES = ["none", "low", "high"]
 FIRST = datetime.date(2026, 1, 1)
@@ -269,6 +272,10 @@ def test_a_run_of_a_function_has_the_noise_that_was_derived(trial, keys):
     assert told["spent"] == told["other"] == ("EUR", 100) and told["measured"] == told["score"] == ("", 1)
     report = done["trial"]
     assert "spent, 1/100 EUR" in report.text and "spent, 1/100 EUR" in report.html
+    axes = report.plot(group="EUR")
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["spent", "other"]
+    low, high = next(line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2)
+    assert high - low == pytest.approx(2 * 1.96 * float(shown["spent"].sigma) / 100, rel=1e-3)
     spent = shown["spent"]
     assert repr(spent).startswith(f"Output('spent', value={spent.value} of 1/100 EUR, sigma=")
     for label, party, unit in (("spent", "trial", ["EUR", 100]), ("score", "registry", ["", 1])):
@@ -292,6 +299,29 @@ def test_a_run_of_questions_is_numpys_within_its_noise(trial, keys):
                 seen += 1
                 assert abs(one.value - right[one.label]) <= 6 * one.noise + 1e-6, one.label
     assert seen > len(right) * 0.8
+    plotted(done["trial"])
+
+
+def plotted(report: tacit.Report) -> None:
+    """Axes of each group of numbers, with all that is determined."""
+    axes = report.plot()
+    titles = [of.get_title().removeprefix("questions: ") for of in axes]
+    assert {"mean of cost", "variance of cost", "risk-difference of ill"} <= set(titles), titles
+    one = report.plot(group="mean of cost")
+    own = {of.label: of for of in report.view.derived if of.label.startswith("mean of cost, ")}
+    assert [label.get_text() for label in one.get_yticklabels()] == [
+        label.removeprefix("mean of cost, ") for label in own
+    ]
+    points = [line.get_xdata()[0] for line in one.lines if line.get_marker() == "o"]
+    assert points == [of.value for of in own.values()]
+    ends = [[*line.get_xdata()] for line in one.lines if len(line.get_xdata()) == 2 and line.get_color() != "0.6"]
+    assert ends == [ends for of in own.values() for ends in of.intervals]
+    assert one.get_xlabel() == "EUR, with 95% intervals"
+    with pytest.raises(tacit.InputError, match="no group 'cost'; there are: .*'mean of cost'"):
+        report.plot(group="cost")
+    with pytest.raises(tacit.InputError, match="one ax takes one group of numbers"):
+        report.plot(ax=one)
+    matplotlib.pyplot.close("all")
 
 
 def test_noise_of_questions_is_what_the_verifier_derives():

@@ -5,15 +5,20 @@ import json
 import os
 import pickle
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot
 import pytest
+from built import command_path
 from conftest import World, both, free_address
 
 import tacit
+from tacit._plot import _draw, _groups
 from tacit._report import _output
+from tacit._words import python_words
 
 matplotlib.use("Agg")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -63,6 +68,35 @@ def test_a_plot_has_the_interval(reports):
     assert [label.get_text() for label in axes.get_yticklabels()] == ["overall"]
     _, own = matplotlib.pyplot.subplots()
     assert report.plot(ax=own) is own
+    matplotlib.pyplot.close("all")
+
+
+def test_a_plot_says_what_is_missing(reports, monkeypatch):
+    report = reports["media"]
+    exact = {"label": "all", "value": "7", "sigma": None}
+    for outputs in ([], [exact]):
+        view = {"kind": "program", "outputs": outputs, "lists": [], "derived": []}
+        monkeypatch.setattr(report, "to_dict", lambda view=view: {"view": view})
+        with pytest.raises(tacit.InputError, match=r"no number with an interval; report.numbers has") as caught:
+            report.plot()
+        assert (caught.value.kind, caught.value.code) == ("input", 2)
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(tacit.InputError, match="pip install 'matplotlib>=3.8'"):
+        report.plot()
+
+
+def test_open_ends_are_arrows():
+    """Of a number needed to treat whose difference may be none, both intervals have one."""
+    one = {"label": "needed", "statistic": "x", "unit": "", "value": 20.0, "level": 0.95}
+    one["intervals"] = [[None, -30.0], [10.0, None]]
+    (group,) = _groups({"kind": "program", "derived": [one], "outputs": []})
+    _, axes = matplotlib.pyplot.subplots()
+    _draw(axes, group)
+    marks = {line.get_marker(): line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1}
+    assert marks["<"] < -30 and marks[">"] > 20 and marks["o"] == 20
+    unknown = {**one, "value": None, "intervals": [[None, None]]}
+    assert _groups({"kind": "program", "derived": [unknown], "outputs": []}) == []
     matplotlib.pyplot.close("all")
 
 
@@ -195,10 +229,8 @@ def test_what_calls_return_shows_itself(world: World, reports, command, tmp_path
     assert plan.text.strip() == printed("plan", path, "--rows", 5000)
     data = [f"--data={name}={file}" for name, file in world.files.items()]
     assert found.text.strip() == printed("simulate", path, "--draws", 100, *data)
-    assert (
-        check.text.partition("Check your data")[0]
-        == printed("check", path, "--rows", "5000,4000").partition("Check your data")[0]
-    )
+    told = printed("check", path, "--rows", "5000,4000")
+    assert check.text.partition("Check your data")[0] == told.partition("Check your data")[0]
     assert "party.check(data)" in check.text and "PARTY_FILE" not in check.text
     for one in (plan, check, found, world.parties(study, "shows")["media"].check(world.files["media"])):
         assert one._repr_html_() == f"<pre>{html.escape(one.text)}</pre>" and str(one) == one.text
@@ -209,9 +241,11 @@ def test_what_calls_return_shows_itself(world: World, reports, command, tmp_path
 
 
 def printed(*words: object) -> str:
-    program = os.environ["TACIT_COMMAND"]
+    """What the command prints; what it advises, in the words of the package."""
+    program = command_path()
     how = {**os.environ, "COLUMNS": "110"}
-    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, env=how).stdout.strip()
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, env=how)
+    return python_words(done.stdout.strip())
 
 
 def test_a_report_that_is_not_there():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 import subprocess
 import threading
@@ -13,6 +12,7 @@ import traceback
 from pathlib import Path
 
 import pytest
+from built import command_path
 from conftest import free_address
 
 import tacit
@@ -66,7 +66,7 @@ class Side:
         self.certificate = ""
 
     def begin(self, command) -> None:
-        program = os.environ["TACIT_COMMAND"]
+        program = command_path()
         file = self.folder / "service.toml"
         command("service", "accept", file)
         words = [program, "service", "run", str(file), "--json"]

@@ -241,3 +241,9 @@ def test_a_file_that_does_not_go_says_so(world: World, tmp_path):
         world.study().save(tmp_path / "nowhere/study.toml")
     with pytest.raises(tacit.InputError, match="cannot be read"):
         tacit.Prices.load(tmp_path / "prices.toml")
+
+
+def test_a_day_that_is_none_is_an_input_error():
+    lift = tacit.Study.lift("spring", title="Spring")
+    with pytest.raises(tacit.InputError, match="origin='soon' is no day"):
+        lift.time(origin="soon", unit="second", span=10)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -19,6 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 START_S = 180
+NODES = 8
+"""Of a cluster, at most, with those that were ended."""
 PR_SET_PDEATHSIG = 1
 ENV = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -93,7 +96,7 @@ def kill_all(find: Callable[[], list[int]]) -> None:
 
 
 class Node:
-    def __init__(self, words: list[str], log: Path) -> None:
+    def __init__(self, words: list[str], log: Path, env: dict[str, str]) -> None:
         program = str(Path(sys.executable).with_name("ray"))
         common = ["--node-ip-address=127.0.0.1", "--num-cpus=2", "--object-store-memory=80000000", "--block"]
         self.log = log
@@ -101,7 +104,7 @@ class Node:
             [program, "start", *common, "--disable-usage-stats", *words],
             stdout=log.open("w"),
             stderr=subprocess.STDOUT,
-            env=os.environ | ENV,
+            env=os.environ | env,
             start_new_session=True,
             preexec_fn=with_parent,
         )
@@ -118,6 +121,16 @@ class Node:
                 found.append(pid)
         return found
 
+    def reclaim(self, notice: float) -> None:
+        """As a machine that is taken back: it is told so by SIGTERM, and gone so many seconds later. Ray 2.60
+        has its workers go on for 30 s."""
+        self.process.terminate()
+        try:
+            self.process.wait(notice)
+        except subprocess.TimeoutExpired:
+            pass
+        self.kill()
+
     def kill(self) -> None:
         """As a machine that is gone: all its processes at once."""
         kill_all(lambda: members(self.process.pid))
@@ -125,29 +138,42 @@ class Node:
 
 
 class Cluster:
-    """A head and nodes, whose ports are all said: those that Ray draws collide with the other cluster's."""
+    """A head and nodes, whose ports are all said: those that Ray draws collide with the other cluster's. Each
+    cluster has a token of its own, which every process that speaks to it must have."""
 
     def __init__(self) -> None:
         # Paths of sockets are short.
         self.folder = Path(tempfile.mkdtemp(prefix="tr", dir="/tmp"))
+        token = self.folder / "token"
+        token.touch(0o600)
+        token.write_text(secrets.token_hex(32))
+        self.env = ENV | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
         self.nodes: list[Node] = []
+        self.base = 0
         self.address = ""
 
     def start(self) -> None:
-        base = free_block(200)
-        self.address = f"127.0.0.1:{base}"
+        self.base = free_block(NODES * 100)
+        self.address = f"127.0.0.1:{self.base}"
+        head = ["--head", f"--port={self.base}", f"--temp-dir={self.folder}", "--include-dashboard=false"]
+        self.nodes.append(Node([*head, *self.ports()], self.folder / "head.log", self.env))
+        self.await_nodes(1)
+        self.add()
+
+    def add(self) -> Node:
+        """One node more. Its number is its place among all that there were: none has another one's ports."""
+        words = [f"--address={self.address}", *self.ports()]
+        self.nodes.append(Node(words, self.folder / f"node{len(self.nodes)}.log", self.env))
+        self.await_nodes(sum(node.process.poll() is None for node in self.nodes))
+        return self.nodes[-1]
+
+    def ports(self) -> list[str]:
+        """Of the next node."""
+        base = self.base + 100 * len(self.nodes)
         names = ["dashboard-agent-grpc-port", "dashboard-agent-listen-port"]
         names += ["metrics-export-port", "runtime-env-agent-port", "node-manager-port", "object-manager-port"]
-        head = [f"--{name}={base + 1 + at}" for at, name in enumerate(names)]
-        workers = f"--min-worker-port={base + 20}", f"--max-worker-port={base + 99}"
-        head += ["--head", f"--port={base}", f"--temp-dir={self.folder}", "--include-dashboard=false"]
-        head += workers
-        self.nodes.append(Node(head, self.folder / "head.log"))
-        self.await_nodes(1)
-        second = [f"--{name}={base + 101 + at}" for at, name in enumerate(names)]
-        workers = f"--min-worker-port={base + 120}", f"--max-worker-port={base + 199}"
-        self.nodes.append(Node([f"--address={self.address}", *second, *workers], self.folder / "node.log"))
-        self.await_nodes(2)
+        ports = [f"--{name}={base + 1 + at}" for at, name in enumerate(names)]
+        return [*ports, f"--min-worker-port={base + 20}", f"--max-worker-port={base + 99}"]
 
     def await_nodes(self, count: int) -> None:
         program = (
@@ -156,12 +182,12 @@ class Cluster:
         )
         until = time.monotonic() + START_S
         while time.monotonic() < until:
-            for node in self.nodes:
-                if node.process.poll() is not None:
-                    raise RuntimeError(f"a node of Ray ended: {node.log.read_text()[-2000:]}")
+            # Those before it may have been ended.
+            if self.nodes[-1].process.poll() is not None:
+                raise RuntimeError(f"a node of Ray ended: {self.nodes[-1].log.read_text()[-2000:]}")
             if self.nodes[0].has("gcs_server"):
                 asked = [sys.executable, "-c", program, self.address]
-                env = os.environ | ENV
+                env = os.environ | self.env
                 done = subprocess.run(asked, capture_output=True, text=True, timeout=START_S, env=env)
                 if done.stdout.strip() == str(count):
                     return
@@ -176,7 +202,7 @@ class Cluster:
             "print(int(all['object_store_memory'] - free['object_store_memory']))"
         )
         asked = [sys.executable, "-c", program, self.address]
-        env = os.environ | ENV
+        env = os.environ | self.env
         done = subprocess.run(asked, capture_output=True, text=True, timeout=START_S, env=env, check=True)
         return int(done.stdout)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import ENV, Cluster
+from built import command_path
+from clusters import Cluster, Node
 from world import NAMES, World
 
 import tacit
@@ -40,14 +42,20 @@ def clusters() -> Iterator[list[Cluster]]:
 class Driver:
     """A party as a process, and what it says."""
 
-    def __init__(self, world: World, name: str, **asked: Any) -> None:
+    def __init__(
+        self, world: World, name: str, cluster: Cluster | None, token: Cluster | None = None, **asked: Any
+    ) -> None:
+        """Of a cluster, with its token or that of another one."""
+        has_token = token or cluster
+        if cluster is not None:
+            asked["address"] = cluster.address
         program = Path(__file__).with_name("driver.py")
         self.process = subprocess.Popen(
             [sys.executable, str(program)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | ENV,
+            env=os.environ | (has_token.env if has_token else {}),
         )
         assert self.process.stdin is not None
         json.dump({"party": str(world.folder / f"{name}.toml"), **asked}, self.process.stdin)
@@ -90,8 +98,8 @@ class Driver:
 def drivers() -> Iterator[Any]:
     made: list[Driver] = []
 
-    def start(world: World, name: str, **asked: Any) -> Driver:
-        made.append(Driver(world, name, **asked))
+    def start(world: World, name: str, cluster: Cluster | None = None, **asked: Any) -> Driver:
+        made.append(Driver(world, name, cluster, **asked))
         return made[-1]
 
     yield start
@@ -101,8 +109,18 @@ def drivers() -> Iterator[Any]:
             driver.process.wait()
 
 
-def actors(cluster: Cluster, node: int) -> list[int]:
-    return cluster.nodes[node].has("ray::Worker")
+def actors(node: Node) -> list[int]:
+    return node.has("ray::Worker")
+
+
+def ended(report: dict[str, Any]) -> list[int]:
+    """Lanes whose worker at this party itself was gone before its work was done."""
+    return sorted(of["lane"] for of in report["workers"]["memory"] if of["ended"])
+
+
+def failed(report: dict[str, Any]) -> set[tuple[int, int]]:
+    """Attempts that came to nothing, whichever party saw it first."""
+    return {(of["unit"], of["attempt"]) for of in report["workers"]["failed"]}
 
 
 def reports_of(parties: list[Driver]) -> list[dict[str, Any]]:
@@ -114,7 +132,7 @@ def reports_of(parties: list[Driver]) -> list[dict[str, Any]]:
 def by_the_command(world: World, workers: int) -> list[dict[str, Any]]:
     """The same by two processes of the command."""
     world.forget()
-    program = os.environ["TACIT_COMMAND"]
+    program = command_path()
     files = [str(world.folder / f"{name}.toml") for name in NAMES]
     words = ["--json", "--workers", str(workers)]
     runs = [
@@ -123,9 +141,99 @@ def by_the_command(world: World, workers: int) -> list[dict[str, Any]]:
     return [json.loads(run.communicate(timeout=LIMIT_S)[0]) for run in runs]
 
 
-def charges(world: World) -> list[list[Any]]:
-    """What each ledger was charged."""
-    return [tacit.Ledger(world.folder / f"{name}.ledger").entries().to_dicts() for name in NAMES]
+def charges(world: World) -> list[list[str]]:
+    """The rho of each entry of each ledger."""
+    return [[of.rho for of in tacit.Ledger(world.folder / f"{name}.ledger").entries()] for name in NAMES]
+
+
+def test_a_study_end_to_end_by_two_clusters(clusters: list[Cluster], tmp_path: Path, drivers: Any) -> None:
+    """Matched and computed on lanes of actors of both clusters; the command's run has the same answer."""
+    world = World(tmp_path, rows=20_000, pid=True)
+    parties = [
+        drivers(world, name, cluster, workers=2)
+        for name, cluster in zip(NAMES, clusters, strict=True)
+    ]
+    here = reports_of(parties)
+    world.check(here)
+    # The rows that the match makes up; the sum is exact.
+    assert charges(world) == [["0.01"]] * 2
+    there = by_the_command(world, 2)
+    world.check(there)
+    for ours, theirs in zip(here, there, strict=True):
+        assert ours["view"] == theirs["view"] and ours["study"] == theirs["study"]
+        assert ours["workers"]["processes"] and not ours["workers"]["failed"]
+        assert not [node for cluster in clusters for node in cluster.nodes if actors(node)]
+    assert charges(world) == [["0.01"]] * 2
+
+
+@pytest.mark.parametrize("noised", [False, True])
+def test_an_actor_and_a_node_are_killed(
+    clusters: list[Cluster], tmp_path: Path, drivers: Any, noised: bool
+) -> None:
+    """What they did is done again by others. An exact result is the command's bit for bit; one with noise is
+    charged once, and who asks again has the same answer."""
+    world = World(tmp_path, rows=2 * ROWS, pid=False, noised=noised)
+    first, second = [
+        drivers(world, name, cluster, workers=4) for name, cluster in zip(NAMES, clusters, strict=True)
+    ]
+    first.wait("units", 1)
+    done, of = first.heard[-1][2:4]
+    assert done + 4 <= of, "all lanes are at work"
+    working = [actor for node in clusters[0].nodes for actor in actors(node)]
+    # Of its two nodes the one that is not the head, with two actors: one of them has no part in that lane.
+    node = clusters[1].nodes[-1]
+    assert len(working) == 4 and len(actors(node)) == 2
+    os.kill(working[0], signal.SIGKILL)
+    node.kill()
+    reports = reports_of([first, second])
+    clusters[1].add()
+    world.check(reports)
+    # Either side tells its own: the actor, and the two of the node. Each was at work.
+    gone = [ended(report) for report in reports]
+    assert [len(lanes) for lanes in gone] == [1, 2], gone
+    assert failed(reports[0]) == failed(reports[1])
+    assert len(failed(reports[0])) >= len({lane for lanes in gone for lane in lanes}), reports[0]["workers"]
+    views = [report["view"] for report in reports]
+    if noised:
+        again = reports_of(
+            [drivers(world, name, cluster, workers=2) for name, cluster in zip(NAMES, clusters, strict=True)]
+        )
+        assert all(report["stored"] for report in again)
+        assert [report["view"] for report in again] == views
+        assert charges(world) == [["0.125"]] * 2
+    else:
+        assert views == [report["view"] for report in by_the_command(world, 4)]
+
+
+def cpu_s(process: int) -> float:
+    """CPU time that a process has had; 0 where there is none."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return 0.0
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_node_joins_late_and_is_reclaimed(clusters: list[Cluster], tmp_path: Path, drivers: Any) -> None:
+    """A lane that had no room gets an actor on a node that comes in the midst, which works there. The node is
+    told to go, by SIGTERM, and goes; the unit that its actor had is done again by another."""
+    world = World(tmp_path, rows=4 * ROWS, pid=False)
+    # An actor takes a node: all lanes but two wait.
+    first = drivers(world, NAMES[0], clusters[0], workers=8, ray={"threads": 2})
+    second = drivers(world, NAMES[1], workers=8)
+    first.wait("units", 1)
+    assert [len(actors(node)) for node in clusters[0].nodes[:2]] == [1, 1]
+    node = clusters[0].add()
+    until = time.monotonic() + LIMIT_S
+    while not (late := actors(node)) or cpu_s(late[0]) < 3:
+        assert first.process.poll() is None and time.monotonic() < until, "it works before the run ends"
+        time.sleep(0.1)
+    node.reclaim(notice=5)
+    reports = reports_of([first, second])
+    world.check(reports)
+    # One of ours was gone, with the unit that it had; the nodes that stayed did that again.
+    assert [len(ended(report)) for report in reports] == [1, 0], reports[0]["workers"]
+    assert failed(reports[0]) == failed(reports[1]) and len(failed(reports[0])) == 1, reports[0]["workers"]
 
 
 @pytest.fixture(scope="module")
@@ -133,85 +241,41 @@ def aligned(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(tmp_path_factory.mktemp("aligned"), rows=ROWS, pid=False)
 
 
-def test_a_study_end_to_end_by_two_clusters(clusters: list[Cluster], tmp_path: Path, drivers: Any) -> None:
-    """Matched and computed on lanes of actors of both clusters; the command's run has the same answer."""
-    world = World(tmp_path, rows=20_000, pid=True)
-    parties = [
-        drivers(world, name, address=cluster.address, workers=2)
-        for name, cluster in zip(NAMES, clusters, strict=True)
-    ]
-    here = reports_of(parties)
-    world.check(here)
-    charged = charges(world)
-    there = by_the_command(world, 2)
-    world.check(there)
-    for ours, theirs in zip(here, there, strict=True):
-        assert ours["view"] == theirs["view"] and ours["study"] == theirs["study"]
-        assert ours["workers"]["processes"] and not ours["workers"]["failed"]
-        assert not [node for cluster in clusters for node in (0, 1) if actors(cluster, node)]
-    assert [len(of) for of in charged] == [len(of) for of in charges(world)]
-
-
-def test_an_actor_and_a_node_are_killed(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
-    """What they did is done again by others, nothing else is, and each ledger has one charge."""
-    aligned.forget()
-    first, second = [
-        drivers(aligned, name, address=cluster.address, workers=3)
-        for name, cluster in zip(NAMES, clusters, strict=True)
-    ]
-    first.wait("units", 1)
-    done, of = first.heard[-1][2:]
-    assert done < of, "it is killed in the midst"
-    working = clusters[0].nodes[0].has("ray::Worker") + clusters[0].nodes[1].has("ray::Worker")
-    os.kill(working[0], signal.SIGKILL)
-    # Of its two nodes the one that is not the head.
-    assert clusters[1].nodes[1].has("ray::Worker")
-    clusters[1].nodes[1].kill()
-    done = reports_of([first, second])
-    aligned.check(done)
-    failed = [report["workers"]["failed"] for report in done]
-    assert any(failed), "what was killed was at work"
-    charged = charges(aligned)
-    there = by_the_command(aligned, 3)
-    assert [report["view"] for report in done] == [report["view"] for report in there]
-    assert [len(of) for of in charged] == [len(of) for of in charges(aligned)]
-
-
-def test_an_answer_is_charged_once(clusters: list[Cluster], tmp_path: Path, drivers: Any) -> None:
-    """With noise, though a worker was killed in the midst; who asks again has the same answer."""
-    world = World(tmp_path, rows=ROWS, pid=False, noised=True)
-    answers = []
-    for kill in [True, False]:
-        parties = [
-            drivers(world, name, address=cluster.address, workers=2)
-            for name, cluster in zip(NAMES, clusters, strict=True)
-        ]
-        if kill:
-            parties[0].wait("units", 1)
-            working = clusters[0].nodes[0].has("ray::Worker") + clusters[0].nodes[1].has("ray::Worker")
-            os.kill(working[0], signal.SIGKILL)
-        reports = reports_of(parties)
-        world.check(reports)
-        answers.append([report["view"] for report in reports])
-        assert [[entry["rho"] for entry in of] for of in charges(world)] == [["0.125"]] * 2
-    assert answers[0] == answers[1]
-
-
 def test_a_cluster_meets_the_command(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
-    """More workers than the cluster has room for: lanes that nobody takes hold nothing up. Rows, shares and
-    results go past Ray: in the midst its stores are empty."""
+    """More workers than the cluster has room for: lanes that nobody takes hold nothing up. Rows, shares, keys
+    and results go past Ray: what it packs and unpacks at the coordinator is words of control, and in the midst
+    its stores are empty."""
     aligned.forget()
-    ray = drivers(aligned, NAMES[1], address=clusters[0].address, workers=6)
+    ray = drivers(aligned, NAMES[1], clusters[0], workers=6, record=True)
     plain = drivers(aligned, NAMES[0], workers=6)
     ray.wait("units", 1)
     assert clusters[0].stored() == 0
     aligned.check(reports_of([plain, ray]))
+    carried = next(said["carried"] for said in ray.heard if isinstance(said, dict) and "carried" in said)
+    # What Ray itself puts before an argument that has no name.
+    summonses = [said for said in carried["sent"] if said != "b'__RAY_DUMMY__'"]
+    assert summonses
+    for summons in map(json.loads, summonses):
+        assert summons.keys() == {"address", "run", "start", "lanes", "key"}
+        host, _, port = summons["address"].rpartition(":")
+        assert host and port.isdigit() and isinstance(summons["start"], int)
+        # The number of this crew, two lanes, and the fingerprint of the coordinator's key, in bytes.
+        for name, most, count in (("run", 256, 32), ("lanes", 512, 2), ("key", 256, 16)):
+            numbers = summons[name]
+            assert len(numbers) == count and all(0 <= of < most for of in numbers), name
+    answers = [said for said in carried["received"] if said != "None"]
+    assert answers
+    for here in answers:
+        assert here.keys() == {"key", "version", "commit", "node", "process"}
+        assert re.fullmatch("tacit1:[0-9a-f]{32}", here["key"]) and re.fullmatch("[0-9a-f]+", here["node"])
+        assert here["version"] == tacit.__version__ and here["commit"] == tacit.__commit__
+        assert isinstance(here["process"], int)
 
 
 def test_errors_say_what_is_wrong(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
     aligned.forget()
     ray = {"threads": 64, "patience": 3.0}
-    first = drivers(aligned, NAMES[0], address=clusters[0].address, workers=1, ray=ray)
+    first = drivers(aligned, NAMES[0], clusters[0], workers=1, ray=ray)
     second = drivers(aligned, NAMES[1], workers=1)
     said = first.end()
     assert said["code"] == 3, said
@@ -225,6 +289,14 @@ def test_errors_say_what_is_wrong(clusters: list[Cluster], aligned: World, drive
         tacit.Ray(clusters[0].address, workers=2, patience=900)
 
 
+def test_a_cluster_wants_its_own_token(clusters: list[Cluster], aligned: World, drivers: Any) -> None:
+    aligned.forget()
+    said = drivers(aligned, NAMES[0], clusters[0], token=clusters[1], workers=1).end()
+    assert said["error"] == "FileError" and said["code"] == 1, said
+    assert f"the Ray cluster {clusters[0].address} cannot be joined: " in said["text"], said
+    assert "RAY_AUTH_MODE and the token of this process are the cluster's" in said["text"], said
+
+
 def test_what_a_worker_says_is_what_is_told(clusters: list[Cluster]) -> None:
     """An error of Rust comes out of an actor as itself, without what Ray says around it."""
     program = f"""
@@ -232,6 +304,8 @@ import ray
 from tacit._ray import _connect, _reason
 from tacit._ray_actor import ACTOR
 at = {clusters[0].address!r}
+for key in ("max_restarts", "max_task_retries"):
+    assert ACTOR._default_options[key] == 0, ACTOR._default_options
 assert _connect(ray, at, "tacit-x") and not _connect(ray, at, "tacit-x")
 actor = ACTOR.options(num_cpus=1).remote()
 here = ray.get(actor.begin.remote(), timeout=120)
@@ -242,10 +316,10 @@ except ray.exceptions.RayTaskError as error:
     print(type(error.cause).__name__, _reason(error))
 """
     asked = [sys.executable, "-c", program]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT_S, env=os.environ | ENV)
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT_S, env=os.environ | clusters[0].env)
     assert done.stdout.startswith("FileError "), done.stderr[-2000:]
     assert "a summons of another version of tacit" in done.stdout and "Traceback" not in done.stdout
     until = time.monotonic() + 30
-    while actors(clusters[0], 0) and time.monotonic() < until:
+    while actors(clusters[0].nodes[0]) and time.monotonic() < until:
         time.sleep(0.1)
-    assert not actors(clusters[0], 0)
+    assert not actors(clusters[0].nodes[0])

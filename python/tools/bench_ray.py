@@ -24,7 +24,7 @@ from typing import Any
 
 TESTS = Path(__file__).parents[1] / "tests_ray"
 sys.path.insert(0, str(TESTS))
-from clusters import ENV, Cluster, members, naming  # noqa: E402
+from clusters import Cluster, members, naming  # noqa: E402
 from world import NAMES, World  # noqa: E402
 
 IDLE_S = 30
@@ -67,10 +67,11 @@ def both(world: World, asked: dict[str, dict[str, Any]]) -> tuple[float, float]:
     begun, running, reports, spent = time.monotonic(), [], [], 0.0
     for name in NAMES:
         out = (world.folder / f"{name}.said").open("w+")
-        program = [sys.executable, str(TESTS / "driver.py")]
-        party = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=out, text=True, env=os.environ | ENV)
+        program, how = [sys.executable, str(TESTS / "driver.py")], dict(asked[name])
+        env = os.environ | how.pop("env", {})
+        party = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=out, text=True, env=env)
         assert party.stdin is not None
-        json.dump({"party": str(world.folder / f"{name}.toml"), **asked[name]}, party.stdin)
+        json.dump({"party": str(world.folder / f"{name}.toml"), **how}, party.stdin)
         party.stdin.close()
         running.append((party, out))
     for party, out in running:
@@ -91,7 +92,7 @@ def measure(world: World, clusters: list[Cluster], args: argparse.Namespace) -> 
     settings = {"memory": args.memory, "deadline": "30m"}
     plain = {name: {"workers": args.workers, "settings": settings} for name in NAMES}
     ray = {
-        name: {**plain[name], "address": cluster.address}
+        name: {**plain[name], "address": cluster.address, "env": cluster.env}
         for name, cluster in zip(NAMES, clusters, strict=True)
     }
     ways = {way: asked for way, asked in (("workers", plain), ("ray", ray)) if way in args.ways}

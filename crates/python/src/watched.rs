@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often signals are looked at.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(25);
 /// How long a run that was stopped is waited for: it ends where it next waits for its peer, and holds nothing
 /// of Python's until then.
 const PATIENCE: Duration = Duration::from_millis(50);
