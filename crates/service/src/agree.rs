@@ -11,8 +11,8 @@ use net::{Identity, KeyFingerprint};
 use privacy::ledger::Ledger;
 use release::rational::{Rational, parse, ratio};
 use statements::{
-    ChargeBound, ConsentRequest, ConsentTerms, ProposalId, ProposalRecord, StewardSeal, commit_to_data,
-    digest_of_words,
+    ChargeBound, ConsentRequest, ConsentTerms, ProposalId, ProposalRecord, RunWindow, StewardSeal,
+    commit_to_data, digest_of_words,
 };
 
 const DAY_MS: u64 = 86_400_000;
@@ -204,7 +204,10 @@ pub fn agree(
         return Err(Error::refused("no rule consents to this study: a steward decides"));
     }
     let at_ms = crate::link::now_ms();
-    let (terms, own) = terms(settings, order, weighed, two, at_ms)?;
+    let record = store.standing(&order.id)?;
+    let record = record.ok_or_else(|| Error::input("there is no such proposal"))?;
+    let windows = windows_of(&record, at_ms, order.days)?;
+    let (terms, own) = terms(settings, order, weighed, windows, at_ms)?;
     if !keyed {
         let approval = order.approval();
         let separate = settings.policy.separate_duties;
@@ -215,8 +218,6 @@ pub fn agree(
         let record = store.consent(speaker, &order.id, terms, &own, &right)?;
         return Ok(ConsentStep::Signed(Box::new(record)));
     }
-    let record = store.standing(&order.id)?;
-    let record = record.ok_or_else(|| Error::input("there is no such proposal"))?;
     let organisation = identity.fingerprint();
     let recipients = record.parties().iter().filter(|party| **party != organisation).copied().collect();
     let (study, proposal) = (record.study(), order.id);
@@ -232,12 +233,29 @@ fn set_of<'s>(settings: &'s HouseSettings, data: &str) -> Result<&'s DataSet, Er
     settings.data.get(data).ok_or_else(|| Error::input(format!("there is no [data.{data}]")))
 }
 
+/// When runs may begin by a consent of so many days: within the days that its proposal names.
+fn windows_of(record: &ProposalRecord, at_ms: u64, days: u64) -> Result<Vec<RunWindow>, Error> {
+    let windows = &record.proposed().windows;
+    let until_ms = at_ms + days * DAY_MS;
+    if windows.is_empty() || windows.iter().any(|one| one.until_ms > at_ms && one.from_ms < until_ms) {
+        return Ok(windows.clone());
+    }
+    let over = windows.iter().all(|one| one.until_ms <= at_ms);
+    Err(Error::refused(match over {
+        true => "the days that the proposal names for its runs are over: have it proposed again".to_owned(),
+        false => format!(
+            "the days that the proposal names for its runs begin after a consent of {days} days has run out: \
+             let it hold for longer"
+        ),
+    }))
+}
+
 /// The terms of a consent, and what only this organisation knows of them.
 fn terms(
     settings: &HouseSettings,
     order: &AgreeOrder,
     weighed: &WeighedStudy,
-    two: bool,
+    windows: Vec<RunWindow>,
     at_ms: u64,
 ) -> Result<(ConsentTerms, OwnConsent), Error> {
     let hash = |text: &str| unhex::<32>(text).ok_or_else(|| Error::misuse("a hash has 64 digits"));
@@ -245,14 +263,15 @@ fn terms(
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|e| Error::misuse(format!("no randomness: {e}")))?;
     // A server has no data, and nothing is charged for them.
-    let lineage = settings.data.get(&order.data).map(|set| set.lineage.clone());
+    let set = settings.data.get(&order.data);
+    let (lineage, two) = (set.map(|set| set.lineage.clone()), set.is_some_and(|set| set.two_person));
     let terms = ConsentTerms {
         program,
         charges: bounds(&weighed.charges, order.runs)?,
         words: digest_of_words(&order.words),
         data: commit_to_data(&salt, &tag, lineage.as_deref()),
         expires_ms: at_ms + order.days * DAY_MS,
-        windows: Vec::new(),
+        windows,
         runs: order.runs,
         persons: if order.by == BY_RULE { 0 } else { 1 + u8::from(two) },
         seal: None,

@@ -28,7 +28,7 @@ use crate::web::House;
 use base::Error;
 use net::KeyFingerprint;
 use settle::{broke_off, end};
-use statements::{ProposalRecord, ProposalView, RunOffer, Said};
+use statements::{ProposalRecord, ProposalState, ProposalView, RunOffer, Said};
 use std::collections::HashMap;
 use std::net::TcpListener;
 use std::ops::RangeInclusive;
@@ -297,6 +297,9 @@ fn begin(look: &Look<'_>, run: u32, offers: &[RunOffer]) -> Result<(), Error> {
 
 /// Offers the next run where everything that stands in the consents and in the own rules lets it begin.
 fn may_offer(look: &Look<'_>) -> Result<(), Error> {
+    if settle::asks(look)? {
+        return Ok(());
+    }
     let Some(run) = look.view.next_run(look.me) else { return Ok(()) };
     let agreed = look.view.standings.iter().all(statements::Standing::has_consented);
     if !agreed || waits_for(look, run, false)?.is_some() {
@@ -377,6 +380,9 @@ fn waits_for(look: &Look<'_>, run: u32, sees_rules: bool) -> Result<Option<Strin
             why => why,
         };
         return Ok(Some(format!("a person has to say that it goes on: {why}")));
+    }
+    if look.view.state() == ProposalState::Asks && !look.view.awaited().contains(&look.me) {
+        return Ok(Some("another party's operator has to allow a further attempt first".to_owned()));
     }
     let ready = |party: &statements::Standing| party.runs().contains_key(&run);
     // Who waited for this side need not wait longer; once an hour, or it would take all turns.

@@ -3,8 +3,10 @@
 //! has paid once.
 //!
 //! `TACIT_KILLS` is how many studies are killed at other moments, and how many orders of who is killed at
-//! which transition are gone through; without it none, and one.
+//! which transition are gone through; without it none, and two, of which one kills at each transition whom the
+//! other one leaves alone.
 
+use crate::hostile::{dial, receive, send};
 use crate::houses::Houses;
 use base::Seed;
 use data::generate::{FileFormat, LiftOptions, lift, lift_study};
@@ -14,7 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const NAMES: [&str; 2] = ["publisher", "advertiser"];
 
@@ -83,19 +85,44 @@ impl Two {
         }
     }
 
-    /// Neither the store nor the folders of runs nor the log of a side have identifiers that the other one
-    /// alone knows, or where its files lie.
-    fn has_nothing_of_the_other(&self, side: usize) {
+    /// Identifiers of a side that the other one does not know, and where its files lie.
+    fn canaries(&self, side: usize) -> Vec<String> {
         let ids = |side: usize| -> BTreeSet<String> {
             let text = std::fs::read_to_string(self.home(side).join("data/rows.csv")).expect("rows");
             let first = |line: &str| line.split(',').next().expect("a cell").to_owned();
             text.lines().skip(1).map(first).collect()
         };
-        let (own, other) = (ids(side), ids(1 - side));
-        let foreign = other.difference(&own).take(5).cloned();
-        let there = self.home(1 - side).to_str().expect("UTF-8").to_owned();
-        let canaries: Vec<String> = foreign.chain([there]).collect();
-        assert!(canaries.len() > 1 && canaries.iter().all(|canary| canary.len() > 6), "{canaries:?}");
+        let there = self.home(side).to_str().expect("UTF-8").to_owned();
+        let all: Vec<String> = ids(side).difference(&ids(1 - side)).take(5).cloned().chain([there]).collect();
+        assert!(all.len() > 1 && all.iter().all(|canary| canary.len() > 6), "{all:?}");
+        all
+    }
+
+    /// What the first side tells over the link whoever has the other one's key has none of its canaries.
+    fn tells_nothing_private(&mut self) {
+        self.kill(1);
+        let [own, peer] = [1, 0].map(|side| Identity::load(&self.home(side).join("own.key")).expect("a key"));
+        let mut stream = dial(&own, peer.fingerprint(), &self.link(0));
+        stream.sock.set_read_timeout(Some(Duration::from_secs(2))).expect("set");
+        let id = self.status(0)["proposal"].as_str().and_then(base::unhex::<16>).expect("an identifier");
+        send(&mut stream, 1, &[&id[..], &[0; 4]].concat()).expect("the link stands");
+        let (mut told, until) = (Vec::new(), Instant::now() + Duration::from_secs(10));
+        while let Ok(message) = receive(&mut stream)
+            && Instant::now() < until
+        {
+            told.extend(message);
+        }
+        let holds = |text: &str| told.windows(text.len()).any(|part| part == text.as_bytes());
+        let study = std::fs::read_to_string(self.folder.path().join("study.toml")).expect("a study");
+        let title = study.lines().find_map(|line| line.strip_prefix("name = \"")).expect("a name");
+        assert!(holds(title.trim_end_matches('"')), "statements: {} bytes came", told.len());
+        self.canaries(0).iter().for_each(|canary| assert!(!holds(canary), "{canary} was told"));
+    }
+
+    /// Neither the store nor the folders of runs nor the log of a side have identifiers that the other one
+    /// alone knows, or where its files lie.
+    fn has_nothing_of_the_other(&self, side: usize) {
+        let canaries = self.canaries(1 - side);
         let mut folders = vec![self.home(side)];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -146,6 +173,16 @@ fn began(status: &Value) -> bool {
 #[test]
 fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     let mut two = Two::new();
+    // One side has a program that hears of it; that of the other one is not there, which stops nothing.
+    let heard = two.home(1).join("heard");
+    let write = format!("printf '%s %s\\n' $# \"$*\" >> {}", heard.display());
+    for (side, program) in [(0, vec!["/nowhere/at-all"]), (1, vec!["/bin/sh", "-c", &write, "notify"])] {
+        let path = two.home(side).join("service.toml");
+        let text = std::fs::read_to_string(&path).expect("rules");
+        let line = format!("\nnotify = {}\n", serde_json::to_string(&program).expect("JSON"));
+        std::fs::write(&path, text + &line).expect("written");
+        two.tacit(side, &["accept"], &[]);
+    }
     two.kill(1);
     two.propose();
     two.start(1);
@@ -159,6 +196,20 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     two.start(0);
     two.is_answered_once();
     [0, 1].into_iter().for_each(|side| two.has_nothing_of_the_other(side));
+    // A word and the study's hash are all that the program is given.
+    let until = Instant::now() + Duration::from_secs(60);
+    let words = loop {
+        let text = std::fs::read_to_string(&heard).unwrap_or_default();
+        let words: BTreeSet<String> = text.lines().map(str::to_owned).collect();
+        if words.iter().any(|line| line.contains("answered")) || Instant::now() > until {
+            break words;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let may = ["proposed", "consented", "failed", "answered"].map(|word| format!("2 {word} {}", two.hash));
+    assert!(words.iter().all(|line| may.contains(line)), "{words:?}");
+    assert!([0, 1, 3].iter().all(|word| words.contains(&may[*word])), "{words:?}");
+    two.tells_nothing_private();
     // Its party file holds the run to the consent: of other data it says so before it meets anybody.
     let jobs =
         std::fs::read_dir(two.home(0).join("jobs")).expect("jobs").next().expect("one").expect("reads");
@@ -180,6 +231,14 @@ fn a_study_goes_from_proposal_to_both_reports_through_kills() {
     assert_eq!(text.matches(&own).count(), 2, "{text}");
     std::fs::write(&path, text.replacen(&own, "\nlineage = \"other\"\n", 1)).expect("written");
     assert!(refused().contains("would be charged to the lineage other"), "{}", refused());
+    // Nor is another study run in its place.
+    std::fs::write(&path, text).expect("written");
+    let path = jobs.path().join("study.toml");
+    let study = std::fs::read_to_string(&path).expect("a study");
+    let other = study.replace("clamp = 100", "clamp = 90");
+    assert_ne!(other, study);
+    std::fs::write(&path, other).expect("written");
+    assert!(refused().contains("is not on this party's list"), "{}", refused());
 }
 
 #[test]
@@ -273,6 +332,8 @@ fn a_consent_waits_for_a_stewards_own_key() {
     failed(&["--seal", &seal], "the signature is for something else");
     let done = consent(&["--seal", &sign(&keys[0])]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    failed(&["--seal", &seal], "nothing waits for a steward's signature");
+    [0, 1].into_iter().for_each(|side| two.strike(side));
     let status = two.until(1, "the consent", |status| status["state"] == "consented");
     let said = status["statements"].as_array().expect("statements");
     let signed = format!("A steward signed with the key {own}");
@@ -280,7 +341,32 @@ fn a_consent_waits_for_a_stewards_own_key() {
         said.iter().any(|one| one["words"].as_str().is_some_and(|one| one.contains(&signed))),
         "{status:#}"
     );
-    failed(&["--seal", &seal], "nothing waits for a steward's signature");
+}
+
+/// Each side is killed (SIGKILL) as soon as a word is said that closes a study, and once more when the other
+/// one has heard it.
+#[test]
+fn kills_at_words_that_close_end_alike() {
+    let mut two = Two::new();
+    for (side, word, said) in [(1, "refuse", "study refused"), (0, "withdraw", "study withdrawn")] {
+        two.propose();
+        two.until(1, "the proposal", |status| status["state"] == "proposed");
+        if side == 0 {
+            two.consent_once_heard(0);
+            two.until(1, "a consent", |status| status["state"] == "consented");
+        }
+        let hash = two.hash.clone();
+        two.say_once_heard(side, &[word], &[&hash, "--text", "Not so."]);
+        two.strike(side);
+        two.until(1 - side, "the word", has_said(side, said));
+        two.strike(1 - side);
+        for at in [0, 1] {
+            let status = two.until(at, "the end", |status| status["state"] == "closed");
+            let all = status["statements"].as_array().expect("statements");
+            assert_eq!(all.iter().filter(|one| one["said"] == said).count(), 1, "{status:#}");
+            assert!(!has_said(0, "run offered")(&status) && !has_said(1, "run offered")(&status));
+        }
+    }
 }
 
 #[test]
@@ -348,10 +434,11 @@ fn killed_at_every_transition(order: u64) {
 
 #[test]
 fn kills_at_every_transition_end_alike() {
-    let orders: u64 = std::env::var("TACIT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(1);
-    // Orders that differ in all places come first.
-    for order in 0..orders {
-        killed_at_every_transition(0b0110_1001 ^ order.wrapping_mul(0b1011_0101));
+    let orders: u64 = std::env::var("TACIT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(2);
+    // Each second order differs from the one before in all places.
+    for number in 0..orders {
+        let order = 0b0110_1001 ^ (number / 2).wrapping_mul(0b1011_0101);
+        killed_at_every_transition(if number % 2 == 0 { order } else { !order });
     }
 }
 

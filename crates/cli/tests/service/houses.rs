@@ -129,13 +129,16 @@ impl Houses {
         self.tacit(side, &["consent"], &[&self.hash, "--data", "rows", "--runs", "5", "--yes"]);
     }
 
-    /// Consents, as soon as this side has heard the others: nothing is said on a study before.
+    /// Consents, as soon as this side has heard the others.
     pub fn consent_once_heard(&self, side: usize) {
+        self.say_once_heard(side, &["consent"], &[&self.hash, "--data", "rows", "--runs", "5", "--yes"]);
+    }
+
+    /// Says something, as soon as this side has heard the others: nothing is said on a study before.
+    pub fn say_once_heard(&self, side: usize, words: &[&str], more: &[&str]) {
         let until = Instant::now() + PATIENCE;
-        let words = ["--data", "rows", "--runs", "5", "--yes", "--json"];
         loop {
-            let done = self.command(side, &["consent"]).arg(&self.hash).args(words).output();
-            let done = done.expect("tacit starts");
+            let done = self.command(side, words).args(more).arg("--json").output().expect("tacit starts");
             let error = String::from_utf8_lossy(&done.stderr).into_owned();
             if done.status.success() {
                 return;

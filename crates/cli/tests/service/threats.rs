@@ -1,7 +1,8 @@
 //! What attackers try: other web sites, employees beyond their role, whoever reaches the port.
 
-use crate::house::{House, OURS, form, password};
+use crate::house::{House, OURS, Reply, form, password};
 use std::io::{Read, Write};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
@@ -141,6 +142,40 @@ fn guessing_slows_down_and_the_owner_still_works() {
     house.get(&olga, "/account").is(200).says("wrong password, the fifth in a row or a later one");
 }
 
+/// Two passwords are hashed at a time: of more at once, each for another name, the rest are put off.
+#[test]
+fn of_many_who_sign_in_at_once_most_are_put_off() {
+    let house = House::begin("");
+    let names = 20;
+    let all_here = Barrier::new(names);
+    let replies: Vec<Reply> = std::thread::scope(|scope| {
+        let guess = |number: usize| {
+            let body = form(&[("name", &format!("nobody-{number}")), ("password", "guess")]);
+            let (head, rest) = ("POST /sign-in HTTP/1.1\r\n", format!("Content-Length: {}", body.len()));
+            let (kind, site) = (format!("{}: {}", FORM.0, FORM.1), format!("{}: {}", OURS.0, OURS.1));
+            let rest = format!("{rest}\r\n{kind}\r\n{site}\r\nConnection: close\r\n\r\n{body}");
+            let mut stream = house.connect();
+            let mut say = |text: &str| {
+                stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).expect("sent");
+            };
+            say(&format!("{head}Host: tacit.registry.example\r\n"));
+            all_here.wait();
+            say(&rest);
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer);
+            Reply::read(answer)
+        };
+        let all: Vec<_> = (0..names).map(|number| scope.spawn(move || guess(number))).collect();
+        all.into_iter().map(|one| one.join().expect("an answer")).collect()
+    });
+    let statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+    assert!(statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
+    assert!(statuses.contains(&401) && statuses.contains(&429), "{statuses:?}");
+    for reply in replies.into_iter().filter(|reply| reply.status == 429) {
+        assert!(reply.header("retry-after").is_some(), "{reply:?}");
+    }
+}
+
 #[test]
 fn a_name_that_is_not_ours_is_421() {
     let house = House::begin("");
@@ -227,25 +262,46 @@ fn nothing_private_leaves_or_is_kept() {
 }
 
 #[test]
-fn slow_clients_and_large_requests_do_not_hold_others() {
+fn large_requests_are_refused() {
     let house = House::begin("");
-    let olga = house.person("olga", &["operator"]);
-    let mut idle: Vec<_> = (0..40).map(|_| house.connect()).collect();
-    for stream in &mut idle {
-        stream
-            .write_all(b"POST /sign-in HTTP/1.1\r\nHost: tacit.regis")
-            .and_then(|()| stream.flush())
-            .expect("sent");
-    }
-    house.get(&olga, "/").is(200);
     let field = "a".repeat(65_700);
     house.send("/sign-in", None, &[("name", "olga"), ("password", &field)]).is(413);
     let header =
         format!("GET / HTTP/1.1\r\nHost: tacit.registry.example\r\nX: {}\r\n\r\n", "a".repeat(16_500));
     house.raw(header.as_bytes()).is(431);
-    // One address has no more than 64 places; who holds them has none for more, and all are free afterwards.
-    idle.clear();
+}
+
+/// Half a request holds its place for ten seconds, 64 are one address's, and no other address waits for it.
+#[test]
+fn slow_clients_hold_their_own_places_and_not_for_long() {
+    let house = House::begin("");
+    let olga = house.person("olga", &["operator"]);
+    let half = |text: &str| {
+        let mut stream = house.connect_from(2);
+        stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).map(|()| stream)
+    };
+    let head = "POST /sign-in HTTP/1.1\r\nHost: tacit.regis";
+    let whole = format!(
+        "POST /sign-in HTTP/1.1\r\nHost: tacit.registry.example\r\n{}: {}\r\n{}: {}\r\nContent-Length: \
+         100\r\n\r\nname=",
+        FORM.0, FORM.1, OURS.0, OURS.1
+    );
+    let begun = Instant::now();
+    let mut slow: Vec<_> = (0..63).map(|_| half(head).expect("a place")).collect();
+    slow.push(half(&whole).expect("a place"));
+    assert!(half(head).is_err(), "a place for the 65th");
     house.get(&olga, "/").is(200);
+    // The one whose head is not whole, and the one whose body is not, are ended alike.
+    for mut stream in [slow.remove(0), slow.pop().expect("the last")] {
+        stream.sock.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        let mut answer = Vec::new();
+        let ended = stream.read_to_end(&mut answer).map_err(|error| error.kind());
+        let waits = std::io::ErrorKind::WouldBlock;
+        assert!(ended != Err(waits) && begun.elapsed() < Duration::from_secs(50), "{ended:?}");
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"), "{answer:?}");
+    }
+    assert!(begun.elapsed() >= Duration::from_secs(9), "{:?}", begun.elapsed());
+    wait_for("a place again", || half(head).ok());
 }
 
 /// State and parent of a process, where it is there.

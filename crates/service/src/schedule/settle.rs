@@ -1,12 +1,12 @@
 //! What is said and kept when a run is over, however it ended.
 
-use super::next_try;
+use super::{Look, next_try};
 use crate::link::now_ms;
 use crate::serving::NO_DATA;
 use crate::store::{COMMAND_LINE, RUN_STOPPED, RunLeft, RunRow, SERVICE, STOPPED, Speaker, TrailFilter};
 use crate::web::House;
 use base::{Error, unhex};
-use privacy::ledger::{EntryRow, Ledger};
+use privacy::ledger::{EntryRow, Ledger, PeerLineage};
 use release::rational::Rational;
 use statements::{Act, DEBITS, DebitLine, ProposalId, ProposalRecord, RunEnd, RunOutcome, Said};
 use std::path::Path;
@@ -202,6 +202,28 @@ pub fn tell(house: &Arc<House>, id: &ProposalId, run: u32) -> Result<(), Error> 
     let others = record.parties().iter().filter(|party| **party != own);
     others.for_each(|party| house.links().tell_log(*party));
     Ok(())
+}
+
+/// Says that this side's operator has to allow a further attempt, where a run was refused here and the ledger
+/// bars what the study releases; whether it did.
+pub fn asks(look: &Look<'_>) -> Result<bool, Error> {
+    let Look { house, settings, row, .. } = look;
+    let Some(run) = look.view.next_run(look.me) else { return Ok(false) };
+    if row.held.as_deref() != Some("refused") || look.view.may(look.me, Act::Asks { run }).is_err() {
+        return Ok(false);
+    }
+    let Some(own) = house.store().own_consent(&row.id)? else { return Ok(false) };
+    let named = || settings.data.get(&own.data).map(|set| set.lineage.clone());
+    let Some(lineage) = own.lineage.clone().or_else(named) else { return Ok(false) };
+    let ledger = Ledger::look(&settings.ledger)?;
+    for peer in look.peers() {
+        let towards = PeerLineage { peer: peer.to_string(), lineage: lineage.clone() };
+        if ledger.barred(&towards, &[])?.is_some() {
+            look.say(Said::Asks { run })?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A kind or code as a statement holds it.

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU8;
 
 mod loose;
+mod waits;
 
 #[test]
 fn a_port_that_is_in_use_is_not_offered() {
@@ -225,16 +226,17 @@ fn a_party_file_holds_a_run_to_the_consent() {
     let folder = job::write(&settings, &pair.house.jobs_folder(), &order).expect("written");
     let read = |folder: &std::path::Path| {
         let (path, flags) = (folder.join("party.toml"), study::party::PartySettings::default());
-        flags.over(&path).and_then(study::party::PartySettings::complete).expect("reads").policy.agreed
+        flags.over(&path).and_then(study::party::PartySettings::complete).expect("reads").policy
     };
+    assert_eq!(read(&folder).studies, Some(vec![record.study()]), "this study alone");
     let set = &settings.data["trial"];
     let bounds = consented::bounds(&record, me, &own, set).expect("numbers");
-    assert_eq!(read(&folder), bounds);
+    assert_eq!(read(&folder).agreed, bounds);
     // Whoever took other data since took these.
     let taken = OwnConsent { taken: Some([9; 32]), ..own.clone() };
     let order = job::JobOrder { consent: &taken, ..order };
     let folder = job::write(&settings, &pair.house.jobs_folder(), &order).expect("written");
-    assert_eq!(read(&folder).expect("bounds").data, Some([9; 32]));
+    assert_eq!(read(&folder).agreed.expect("bounds").data, Some([9; 32]));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What reads data, and how long it may take.
-pub const CHECK: ChildRule = ChildRule { what: "check", minutes: 30 };
+pub const CHECK: ChildRule = ChildRule { what: "check", most: Duration::from_secs(30 * 60) };
 /// Checks at a time.
 const AT_ONCE: usize = 2;
 /// What a child is called in messages, and how long it may take.
@@ -21,8 +21,8 @@ const AT_ONCE: usize = 2;
 pub struct ChildRule {
     /// A word for it.
     pub what: &'static str,
-    /// Minutes after which it is ended.
-    pub minutes: u64,
+    /// The time after which it is ended.
+    pub most: Duration,
 }
 
 /// How often the end is looked for.
@@ -105,8 +105,8 @@ fn failed(message: &str) -> String {
 }
 
 /// What a child said, or why it said nothing.
-fn wait(mut child: Child, input: &str, ChildRule { what, minutes }: ChildRule) -> String {
-    let (begun, time) = (Instant::now(), Duration::from_secs(minutes * 60));
+fn wait(mut child: Child, input: &str, ChildRule { what, most }: ChildRule) -> String {
+    let begun = Instant::now();
     let reader = child.stdout.take().map(|mut out| {
         std::thread::spawn(move || {
             let mut text = String::new();
@@ -119,9 +119,10 @@ fn wait(mut child: Child, input: &str, ChildRule { what, minutes }: ChildRule) -
     let _ = child.stdin.take().map(|mut to| to.write_all(input.as_bytes()));
     loop {
         match child.try_wait() {
-            Ok(None) if begun.elapsed() > time => {
+            Ok(None) if begun.elapsed() > most => {
                 let _ = child.kill();
                 let _ = child.wait();
+                let minutes = most.as_secs() / 60;
                 return failed(&format!("the {what} took longer than {minutes} minutes and was ended"));
             }
             Ok(None) => std::thread::sleep(LOOK),
@@ -152,5 +153,18 @@ mod tests {
         let watching = asked.join().expect("it asks and goes");
         assert_eq!(told.recv().expect("it is told"), "{1}\n");
         watching.join().expect("it ends");
+    }
+
+    #[test]
+    fn a_check_that_takes_too_long_is_ended() {
+        let (tell, told) = mpsc::channel();
+        let mut command = Command::new("sh");
+        command.args(["-c", "read rules; echo \"{$rules\"; exec sleep 600"]);
+        let rule = ChildRule { most: Duration::from_millis(200), ..CHECK };
+        let begun = Instant::now();
+        watch(command, "1\n".to_owned(), rule, move |found| _ = tell.send(found)).join().expect("it ends");
+        let found = told.recv().expect("it is told");
+        assert!(read(&found).is_err_and(|why| why.contains("the check took longer than")), "{found}");
+        assert!(begun.elapsed() < Duration::from_secs(60) && CHECK.most == Duration::from_secs(1_800));
     }
 }

@@ -8,6 +8,7 @@ use job::simulate::Simulation;
 use serde_json::json;
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// Rehearsals at a time.
 const AT_ONCE: usize = 2;
@@ -15,7 +16,7 @@ const AT_ONCE: usize = 2;
 const KEPT: usize = 16;
 /// Bytes of one that is kept.
 const BYTES: usize = 2 << 20;
-const RULE: ChildRule = ChildRule { what: "rehearsal", minutes: 5 };
+const RULE: ChildRule = ChildRule { what: "rehearsal", most: Duration::from_secs(5 * 60) };
 
 /// A rehearsal of a study.
 #[derive(Clone)]
