@@ -126,3 +126,41 @@ impl ProposalView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Objection;
+
+    #[test]
+    fn errors_md_has_each_objection() {
+        use Objection::{
+            Final, Frozen, Full, HasAnswer, InARun, NotAgreed, Notes, OtherRun, OthersNotThere, Proposal,
+            RanOut, Said, Terms, UsedUp,
+        };
+        let listed = include_str!("../../../docs/errors.md");
+        let all = [
+            Proposal,
+            Final,
+            Said,
+            InARun,
+            HasAnswer,
+            NotAgreed,
+            OtherRun,
+            OthersNotThere,
+            UsedUp,
+            Notes,
+            Full,
+            Frozen,
+            RanOut,
+            Terms,
+        ];
+        for one in all {
+            // A kind that is not above does not compile here.
+            match one {
+                Proposal | Final | Said | InARun | HasAnswer | NotAgreed | OtherRun | OthersNotThere
+                | UsedUp | Notes | Full | Frozen | RanOut | Terms => (),
+            }
+            assert!(listed.contains(&format!("| `{one}` |")), "docs/errors.md does not have: {one}");
+        }
+    }
+}

@@ -296,9 +296,10 @@ impl Drop for House {
     }
 }
 
-/// What trusts the certificate that the service in a folder made for itself.
+/// What trusts the certificate that the service in a folder made for itself, or was given.
 fn client(folder: &Path) -> Arc<ClientConfig> {
-    let text = std::fs::read(folder.join("service.web.pem")).expect("a certificate");
+    let given = std::fs::read(folder.join("web.pem"));
+    let text = given.or_else(|_| std::fs::read(folder.join("service.web.pem"))).expect("a certificate");
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(&text).expect("in PEM")).expect("a root");
     let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));

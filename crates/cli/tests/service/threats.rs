@@ -206,6 +206,39 @@ fn a_name_that_is_not_ours_is_421() {
 }
 
 #[test]
+fn browsers_are_held_to_tls_where_the_organisation_has_a_certificate() {
+    let mut house = House::begin("");
+    // A certificate that this machine alone vouches for ends with the machine: nobody is held to it.
+    let reply = house.ask("GET", "/sign-in", &[], "").is(200);
+    assert_eq!(reply.header("strict-transport-security"), None, "{}", reply.head);
+    house.kill();
+    // That one and its key, as those that the organisation brings.
+    std::fs::rename(house.path("service.web.pem"), house.path("web.pem")).expect("moved");
+    house.write_rules("tls = { cert = \"web.pem\", key = \"web.pem\" }", "");
+    house.tacit(&["accept"], &[]);
+    let told = house.start();
+    assert!(told["certificate"].is_null(), "{told}");
+    assert!(!house.path("service.web.pem").exists(), "another one was made");
+    // The client takes that certificate and no other.
+    for (path, host, status) in
+        [("/sign-in", None, 200), ("/nothing", None, 303), ("/", Some("evil.example"), 421)]
+    {
+        let host = host.map(|host| ("Host", host));
+        let reply = house.ask("GET", path, host.as_slice(), "");
+        assert_eq!(reply.status, status, "{path}: {}", reply.head);
+        let held = reply.header("strict-transport-security");
+        assert_eq!(held, Some("max-age=31536000"), "{path}: {}", reply.head);
+    }
+    house.kill();
+    for (text, why) in [("", "there is no certificate in it"), ("no PEM", "there is no certificate in it")] {
+        std::fs::write(house.path("web.pem"), text).expect("written");
+        let done = house.try_tacit(&["run"], &[]);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success() && said.contains("web.pem") && said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn every_answer_keeps_a_browser_in() {
     let house = House::begin("");
     let olga = house.person("olga", &["operator"]);

@@ -293,6 +293,16 @@ impl LinkBoard {
         }
     }
 
+    /// A link that stands, with what its peer says of itself.
+    #[cfg(test)]
+    pub(crate) fn stands(&self, own: &KeyFingerprint, peer: KeyFingerprint, version: &str, error: &str) {
+        let taken = self.take(own, peer, true, super::now_ms()).expect("free");
+        self.note(&peer, taken.connection, |link| {
+            link.version = Some(version.to_owned());
+            link.last_error = Some((super::now_ms(), error.to_owned()));
+        });
+    }
+
     /// What the log is to say of a link now: nothing where it says so, or said something a minute ago. A peer
     /// that comes and goes all the time fills no disk.
     pub(super) fn to_log(&self, peer: &KeyFingerprint, now: Instant) -> Option<&'static str> {

@@ -5,6 +5,7 @@ mod copies;
 mod forms;
 mod given;
 mod held;
+mod hostile;
 mod news;
 mod own_key;
 mod pictures;
@@ -261,6 +262,12 @@ impl Pair {
 
     /// Both consent, run, and have their answer.
     fn answered(&self, id: &ProposalId) {
+        let line = r#"{"event":"stage","name":"match","rows":200}"#;
+        self.answered_with(id, REPORT, &[line]);
+    }
+
+    /// The same with another report here, and other lines of the process.
+    fn answered_with(&self, id: &ProposalId, report: &[u8], lines: &[&str]) {
         self.consented(id, &self.own_consent());
         let offer =
             RunOffer { run: 1, goes_on: false, nonce: [3; 16], earliest_ms: 1, latest_ms: 2, port: 0 };
@@ -271,11 +278,12 @@ impl Pair {
             store.start_run(speaker, id, 1, vec![[3; 16]; 2]).expect("starts");
         }
         self.meet();
-        let line = r#"{"event":"stage","name":"match","rows":200}"#;
-        self.house.store.keep_line(id, 1, row_time(), line).expect("kept");
+        for line in lines {
+            self.house.store.keep_line(id, 1, row_time(), line).expect("kept");
+        }
         let (kind, code) = (String::new(), String::new());
         let end = RunEnd { run: 1, outcome: RunOutcome::Answered, kind, code, debits: Vec::new() };
-        let files = [("report.json".to_owned(), REPORT.to_vec())];
+        let files = [("report.json".to_owned(), report.to_vec())];
         let left = RunLeft { files: &files, ..RunLeft::default() };
         let record = self.house.store.standing(id).expect("reads").expect("there");
         assert!(self.house.store.end_run(row_time(), &record, &end, &left).expect("ended"));
