@@ -3,8 +3,8 @@
 //! has paid once.
 //!
 //! `TACIT_KILLS` is how many studies are killed at other moments, and how many orders of who is killed at
-//! which transition are gone through; without it none, and two, of which one kills at each transition whom the
-//! other one leaves alone.
+//! which transition are gone through; without it none, and two, of which one kills at each transition
+//! whom the other one leaves alone.
 
 use crate::hostile::{dial, receive, send};
 use crate::houses::Houses;
