@@ -249,7 +249,7 @@ fn everything_else_is_masks() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let good = full(ReleaseMode::Sums);
-    let broken: [(&str, LiftParameters); 15] = [
+    let broken: [(&str, LiftParameters); 17] = [
         ("the width of times is 0", LiftParameters { time_bits: 0, ..good.clone() }),
         ("the width of times is 33", LiftParameters { time_bits: 33, ..good.clone() }),
         ("the width of values is 33", LiftParameters { value_bits: 33, ..good.clone() }),
@@ -263,6 +263,8 @@ fn what_makes_no_sense_is_refused() {
         ("needs the publisher's impressions", LiftParameters { impressions: false, ..good.clone() }),
         ("every rho is 0", LiftParameters { rho: vec![ratio(0, 1); 2], ..good.clone() }),
         ("cannot be a party's name", LiftParameters { publisher: "two words".into(), ..good.clone() }),
+        ("invisible character", LiftParameters { arms: ["a\u{202e}".into(), "b".into()], ..good.clone() }),
+        ("write shorter ones", LiftParameters { arms: ["a".repeat(71), "b".into()], ..good.clone() }),
         ("arms names \"a\" twice", LiftParameters { arms: ["a".into(), "a".into()], ..good.clone() }),
         ("65 values", LiftParameters { cohorts: (0..65).map(|i| i.to_string()).collect(), ..good.clone() }),
     ];

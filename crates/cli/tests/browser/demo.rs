@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Most clicks and fields, of both sides together; those for signing in do not count.
 const MOST: u32 = 20;
+/// Most milliseconds to the first paint, and most seconds from the command to the second report, where that
+/// is measured; elsewhere the machine does other things.
+const MOST_PAINT: f64 = 1_000.0;
+const MOST_SECONDS: f64 = 180.0;
 const TITLE: &str = "Did the vaccine prevent polio? The field trial of 1954";
 
 /// The command, and who is led by it.
@@ -150,4 +154,8 @@ fn a_newcomer_reaches_both_reports_with_few_clicks() {
     );
     let _ = std::io::stderr().write_all(said.as_bytes());
     assert!(clicks <= MOST, "{clicks} clicks");
+    if new.measured {
+        assert!(slowest < MOST_PAINT, "a page was painted after {slowest:.0} ms");
+        assert!(seconds < MOST_SECONDS, "{seconds:.1} s to the second report");
+    }
 }

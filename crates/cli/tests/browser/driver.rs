@@ -1,6 +1,7 @@
 //! A browser, driven as people drive it: WebDriver to Debian's chromium, by what `std` has.
 
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -18,6 +19,8 @@ pub struct Browser {
     driver: Child,
     port: u16,
     session: String,
+    /// Clicks, fields and choices so far.
+    done: Cell<u32>,
 }
 
 impl Browser {
@@ -30,7 +33,7 @@ impl Browser {
         let mut lines = BufReader::new(driver.stdout.take().expect("piped")).lines();
         lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("started successfully")))?.ok()?;
         std::thread::spawn(move || lines.for_each(drop));
-        let mut browser = Self { driver, port, session: String::new() };
+        let mut browser = Self { driver, port, session: String::new(), done: Cell::new(0) };
         let args = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"];
         let (logs, options) = (json!({ "browser": "ALL" }), json!({ "args": args }));
         let wanted = json!({ "browserName": "chrome", "acceptInsecureCerts": true,
@@ -109,8 +112,18 @@ impl Browser {
         self.ask("GET", &format!("/element/{element}/text"), &Value::Null).as_str().expect("text").to_owned()
     }
 
+    /// How many clicks, fields and choices there were since the last time this was asked.
+    pub fn counted(&self) -> u32 {
+        self.done.take()
+    }
+
+    fn count(&self) {
+        self.done.set(self.done.get() + 1);
+    }
+
     /// Clicks the link or button that says so, and waits for the page that comes of it.
     pub fn click(&self, said: &str) {
+        self.count();
         let before = self.element("/html");
         let element = self.element(&format!("//*[(self::a or self::button) and normalize-space()='{said}']"));
         self.ask("POST", &format!("/element/{element}/click"), &json!({}));
@@ -124,6 +137,7 @@ impl Browser {
 
     /// Types into the field with that label.
     pub fn fill(&self, label: &str, text: &str) {
+        self.count();
         let element = self.field(label);
         self.ask("POST", &format!("/element/{element}/value"), &json!({ "text": text }));
     }
@@ -132,8 +146,16 @@ impl Browser {
         self.element(&format!("//*[@id=//label[normalize-space()='{label}']/@for]"))
     }
 
+    /// Ticks the box of that name.
+    pub fn tick(&self, name: &str) {
+        self.count();
+        let element = self.element(&format!("//input[@name='{name}']"));
+        self.ask("POST", &format!("/element/{element}/click"), &json!({}));
+    }
+
     /// Chooses what begins so in the list with that label.
     pub fn choose(&self, label: &str, option: &str) {
+        self.count();
         let of = format!("//*[@id=//label[normalize-space()='{label}']/@for]");
         let element = self.element(&format!("{of}/option[starts-with(normalize-space(), '{option}')]"));
         self.ask("POST", &format!("/element/{element}/click"), &json!({}));

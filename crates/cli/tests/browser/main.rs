@@ -7,6 +7,7 @@ mod driver;
 #[path = "../service/house.rs"]
 mod house;
 mod life;
+mod rare;
 #[path = "../service/sides.rs"]
 mod sides;
 mod two;

@@ -8,6 +8,7 @@ use super::sides::rules;
 use super::{browser, look};
 use data::generate::polio_thinned;
 use net::Identity;
+use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 const NAMES: [&str; 2] = ["registry", "hospitals"];
 /// Longest wait for anything: a machine may be slow.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// Fewer clicks and fields than this take a study of two people from the form to both reports; those for
+/// signing in do not count.
+const MOST: u32 = 40;
 
 /// A daemon of one organisation.
 struct Daemon {
@@ -143,15 +147,19 @@ fn a_study_lives_from_the_form_to_the_report_on_both_sides() {
     let narrow = |browser: &Browser, name: &str| look(browser, &format!("life-{name}"), 360);
     let title = "Did the vaccine help?";
     registry.enter(&ours, "ana", "analyst");
+    ours.counted();
     ours.click("Propose a study");
     fill_in(&ours, title);
     ours.click("Preview");
     ours.click("Propose");
+    let mut clicks = ours.counted();
     ours.click("Sign out");
     registry.enter(&ours, "stella", "steward");
+    ours.counted();
     consent(&ours, &registry, title, &wide);
     hospitals.enter(&theirs, "stella", "steward");
     theirs.go(&format!("https://{}/", hospitals.address));
+    theirs.counted();
     consent(&theirs, &hospitals, title, &narrow);
     for (browser, daemon, seen) in
         [(&ours, &registry, &wide as &dyn Fn(&Browser, &str)), (&theirs, &hospitals, &narrow)]
@@ -162,7 +170,9 @@ fn a_study_lives_from_the_form_to_the_report_on_both_sides() {
         seen(browser, "run");
         assert!(browser.text().contains("match") && browser.text().contains("done"), "{}", browser.text());
         browser.click("The report");
+        clicks += browser.counted();
         seen(browser, "report");
+        heard_and_printed(browser, title);
         assert!(browser.text().contains("all its parties have the same number"), "{}", browser.text());
         browser.click("Home");
         seen(browser, "home");
@@ -179,6 +189,24 @@ fn a_study_lives_from_the_form_to_the_report_on_both_sides() {
         browser.run(headline)
     });
     assert_eq!(numbers[0], numbers[1]);
+    assert!(clicks < MOST, "{clicks} clicks and fields");
+}
+
+/// A report as a screen reader says it and a printer prints it.
+fn heard_and_printed(browser: &Browser, title: &str) {
+    let heading = browser.read_aloud("//h1");
+    assert!(heading.0 == "heading" && heading.1.contains(title), "{heading:?}");
+    let (role, said) = browser.read_aloud("//*[name()='svg']");
+    assert!(role == "image" && said.len() > 20, "{role}: {said}");
+    let media = |value: &str| browser.devtools("Emulation.setEmulatedMedia", &json!({ "media": value }));
+    media("print");
+    let hidden = "return [...document.querySelectorAll('nav, button')].every(e => !e.checkVisibility())";
+    assert_eq!(browser.run(hidden), true);
+    let shown = "return document.querySelector('.headline').checkVisibility()";
+    assert_eq!(browser.run(shown), true);
+    let printed = browser.devtools("Page.printToPDF", &json!({ "paperWidth": 8.3, "paperHeight": 11.7 }));
+    assert!(printed["data"].as_str().is_some_and(|data| data.starts_with("JVBERi0")), "no PDF");
+    media("");
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub const ADVERTISER: PartyId = PartyId(1);
 pub const MAX_EVENTS: u8 = 16;
 /// Most values of the breakdown, and of the cohort.
 pub const MAX_VALUES: usize = 64;
+/// Most bytes of the names of arms and groups in one label of a result, beside its other words.
+const NAMES_BYTES: usize = program::LABEL_BYTES - 60;
 /// Largest R of the fixed-point modes, whose widths rest on it.
 pub const MAX_FIXED_CLAMP: u128 = 1 << 20;
 /// Most slots of a row.
@@ -373,6 +375,22 @@ impl LiftParameters {
             if let Some(twice) = (1..names.len()).find(|i| names[..*i].contains(&names[*i])) {
                 return Err(Error::input(format!("lift: {what} names {:?} twice", names[twice])));
             }
+            if let Some(name) = names.iter().find(|name| name.chars().any(base::is_deceptive)) {
+                let name = base::clean(name);
+                return Err(Error::input(format!(
+                    "lift: {what} has the name {name:?}, with a control or invisible character: write it \
+                     without"
+                )));
+            }
+        }
+        let longest = |names: &[String]| names.iter().map(String::len).max().unwrap_or(0);
+        let arm = longest(&self.arms);
+        let bytes = arm + arm.max(longest(&self.breakdown)).max(longest(&self.cohorts));
+        if bytes > NAMES_BYTES {
+            return Err(Error::input(format!(
+                "lift: names of arms and groups have up to {bytes} bytes together where a result is shown; \
+                 at most {NAMES_BYTES} are possible: write shorter ones"
+            )));
         }
         Ok(())
     }

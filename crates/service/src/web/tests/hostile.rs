@@ -59,6 +59,12 @@ fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("text")
 }
 
+/// Whether it is a study of which pages tell.
+fn is_taken(text: &str) -> bool {
+    StudyFile::parse("the study", text).is_ok()
+        && crate::told::tell(text, "", &crate::reckoned::ReckonedFor::default()).is_ok()
+}
+
 /// A study with what is hostile in each text that takes it; how many do.
 fn spoiled(text: &str, hostile: &str) -> (String, usize) {
     // Where its texts are, remarks aside.
@@ -75,7 +81,7 @@ fn spoiled(text: &str, hostile: &str) -> (String, usize) {
     for (number, place) in places.into_iter().rev().enumerate() {
         let mut tried = spoiled.clone();
         tried.replace_range(place, &quoted(&format!("{hostile} {number}")));
-        if StudyFile::parse("the study", &tried).is_ok() {
+        if is_taken(&tried) {
             (spoiled, many) = (tried, many + 1);
         }
     }
