@@ -218,6 +218,7 @@ soak: setup
 	$(CARGO) test $(PROFILE) -p release --test derived -- --ignored
 	$(CARGO) test $(PROFILE) -p job --lib audit -- --ignored
 	$(CARGO) test $(PROFILE) -p statements --lib -- --ignored
+	$(CARGO) test $(PROFILE) -p service --lib -- --ignored
 	$(CARGO) test $(PROFILE) -p cli --test cli audit -- --ignored
 	$(CARGO) test $(PROFILE) -p cli --test cli scale -- --ignored
 	$(MAKE) fuzz

@@ -30,7 +30,8 @@ fn literal(code: &str) -> Option<String> {
     }
 }
 
-/// What of a text is the same each time: its first part without a value that is long enough, else its longest.
+/// What of a text is the same each time: its first part without a value that is long enough, else its
+/// longest.
 fn known_by(text: &str) -> String {
     let parts = text.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest).trim());
     let parts: Vec<&str> = parts.collect();

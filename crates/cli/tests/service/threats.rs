@@ -221,7 +221,7 @@ fn browsers_are_held_to_tls_where_the_organisation_has_a_certificate() {
     assert!(!house.path("service.web.pem").exists(), "another one was made");
     // The client takes that certificate and no other.
     for (path, host, status) in
-        [("/sign-in", None, 200), ("/nothing", None, 303), ("/", Some("evil.example"), 421)]
+        [("/sign-in", None, 200), ("/nothing", None, 404), ("/", Some("evil.example"), 421)]
     {
         let host = host.map(|host| ("Host", host));
         let reply = house.ask("GET", path, host.as_slice(), "");

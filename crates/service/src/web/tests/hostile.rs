@@ -169,10 +169,22 @@ async fn looked_at(pair: &Pair, [stella, ana, olga]: [&str; 3], hostile: &str, a
     }
 }
 
+/// Some of them with each change; all of them take minutes.
 #[test]
 fn what_a_peer_writes_is_text_wherever_it_writes() {
+    let some: Vec<&str> = HOSTILE.into_iter().step_by(8).collect();
+    are_text(&some);
+}
+
+#[test]
+#[ignore = "minutes: make soak"]
+fn all_that_a_peer_writes_is_text_wherever_it_writes() {
+    are_text(&HOSTILE);
+}
+
+fn are_text(all: &[&str]) {
     asking(async {
-        for some in HOSTILE.chunks(AT_ONCE) {
+        for some in all.chunks(AT_ONCE) {
             let pair = Pair::new("");
             let stella = pair.person("stella", &["steward"]);
             let [ana, olga] = [("ana", "analyst"), ("olga", "operator")].map(|(n, r)| pair.person(n, &[r]));
