@@ -112,6 +112,16 @@ impl Browser {
         self.ask("GET", &format!("/element/{element}/text"), &Value::Null).as_str().expect("text").to_owned()
     }
 
+    /// The same while another page may be on its way: nothing where none is there.
+    pub fn text_by_now(&self) -> String {
+        let ask = |method: &str, path: String, body: &Value| {
+            self.try_call(method, &format!("/session/{}{path}", self.session), body)
+        };
+        let body = ask("POST", "/element".to_owned(), &json!({ "using": "xpath", "value": "//body" }));
+        let text = |element: &str| ask("GET", format!("/element/{element}/text"), &Value::Null);
+        body[ELEMENT].as_str().map(text).and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+
     /// How many clicks, fields and choices there were since the last time this was asked.
     pub fn counted(&self) -> u32 {
         self.done.take()
