@@ -47,11 +47,16 @@ impl ReadReport {
         Ok(Self { study, name, whole, public, day })
     }
 
-    fn figures(&self) -> Result<Vec<ReportFigure>, Stop> {
+    /// What stands on its page, and the figures of it.
+    fn drawn(&self) -> Result<(Vec<Markup>, Vec<ReportFigure>), Stop> {
         Ok(match (&self.whole, &self.public) {
-            (Some((report, _)), _) => ReportFigure::of(report, Some(&self.day))?,
-            (None, Some(public)) => ReportFigure::of_public(public)?,
-            (None, None) => Vec::new(),
+            (Some((report, _)), _) => {
+                let sections = report::html::sections(report, PageStands::Served);
+                let figures = ReportFigure::on_page(report, Some(&self.day), &sections)?;
+                (sections, figures)
+            }
+            (None, Some(public)) => (report::html::public_sections(public), ReportFigure::of_public(public)?),
+            (None, None) => (Vec::new(), Vec::new()),
         })
     }
 }
@@ -65,15 +70,7 @@ pub fn show(visit: &Visit<'_>) -> Result<Answer, Stop> {
     let back = element("a", &[("href", &path)], [text("What was agreed")]);
     let back = element("p", &[("class", "note")], [text(format!("With {}. ", study.others())), back]);
     let mut parts = vec![whose(visit, &read), back];
-    let (sections, figures) = match (&read.whole, &read.public) {
-        (Some((report, _)), _) => {
-            let sections = report::html::sections(report, PageStands::Served);
-            let figures = ReportFigure::on_page(report, Some(&read.day), &sections)?;
-            (sections, figures)
-        }
-        (None, Some(public)) => (report::html::public_sections(public), ReportFigure::of_public(public)?),
-        (None, None) => (Vec::new(), Vec::new()),
-    };
+    let (sections, figures) = read.drawn()?;
     parts.extend(sections);
     parts.push(section("Take it along", files(&read, figures)));
     parts.extend(given(visit, study)?);
@@ -166,7 +163,8 @@ pub fn take_along(visit: &Visit<'_>, name: &str) -> Result<Answer, Stop> {
         ("public.csv", _, Some(public)) => (csv, NumberTable::of_public(public).csv().into_bytes()),
         (figure, ..) => {
             let (name, form) = figure.rsplit_once('.').ok_or(Stop::Missing)?;
-            let figure = read.figures()?.into_iter().find(|figure| figure.name == name);
+            let (_, figures) = read.drawn()?;
+            let figure = figures.into_iter().find(|figure| figure.name == name);
             let figure = figure.ok_or(Stop::Missing)?;
             match form {
                 "svg" => ("image/svg+xml", figure.svg.into_bytes()),
